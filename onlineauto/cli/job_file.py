@@ -14,7 +14,7 @@ from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.errors import InputError, OnlineautoError, OptionError, StoreError
 from onlineauto.options.settings_file import read_settings
 from onlineauto.tune import Space, Study
-from onlineauto.tune.workers.naming import import_trainable
+from onlineauto.tune.workers.trainable import import_trainable
 from onlineauto.workspace.model_file import check_target
 from onlineauto.workspace.options import parse_given_options
 from onlineauto.workspace.run import Run, load_run

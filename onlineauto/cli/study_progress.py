@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.cli.terminal import progress_line
 from onlineauto.errors import OptionError
-from onlineauto.tune.optimizing import UNLIMITED
-from onlineauto.tune.workers.callbacks import Callback
+from onlineauto.tune.settings import UNLIMITED
+from onlineauto.tune.workers.hooks import Callback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

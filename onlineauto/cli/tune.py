@@ -22,7 +22,7 @@ from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.spaces import Space
 from onlineauto.tune.store.open_store import without_password
 from onlineauto.tune.study import Study
-from onlineauto.tune.workers.callbacks import Callback
+from onlineauto.tune.workers.hooks import Callback
 from onlineauto.tune.workers.running import EXECUTORS
 from onlineauto.workspace.model_file import check_target
 from onlineauto.workspace.options import REGISTRY as OF_MODELS

@@ -10,7 +10,7 @@ from onlineauto.cli.study_progress import only_name, resource_text, return_jobs_
 from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
-from onlineauto.tune.store.patience import retry_call
+from onlineauto.tune.store.open_store import retry_call
 from onlineauto.tune.workers.running import EXECUTORS
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def run(configuration: Configuration) -> int:
 
 def _printer() -> Any:
     """Return a callback that prints events on standard error."""
-    from onlineauto.tune.workers.callbacks import Callback
+    from onlineauto.tune.workers.hooks import Callback
 
     class Printer(Callback):
         def on_result(self, job: Job, value: float) -> None:

@@ -22,10 +22,8 @@ from onlineauto.tune.study import Study
 from onlineauto.tune.study_view import StudyState
 from onlineauto.tune.trial import Job, Trial
 from onlineauto.tune.tuner import ResultGrid, RunConfig, TuneConfig, Tuner
-from onlineauto.tune.workers.callbacks import Callback
-from onlineauto.tune.workers.ray_workers import RayWorkers
-from onlineauto.tune.workers.resources import Headcount, Workers
-from onlineauto.tune.workers.stoppers import Plateau, Stopper, Target, Timeout
+from onlineauto.tune.workers.hooks import Callback, Plateau, Stopper, Target, Timeout
+from onlineauto.tune.workers.resources import Headcount, RayWorkers, Workers
 from onlineauto.tune.workers.trainable import Trainable
 
 __all__ = [

@@ -1,28 +1,37 @@
-"""``ActiveTrial``: the argument of an objective, which suggests parameters and reports values."""
+"""``ActiveTrial``: the argument of an objective, and ``OptimizeRun``: one call of ``Study.optimize``."""
 
 from __future__ import annotations
 
+import logging
+import time
+import traceback
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 import numpy as np
 
-from onlineauto.errors import OnlineautoError, OptionError, short_repr
+from onlineauto.errors import OnlineautoError, OptionError, StoreError, short_repr
 from onlineauto.tune.plain import count, number, scalar
-from onlineauto.tune.schedulers import Decision
+from onlineauto.tune.schedulers import Decision, State
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.outcome import Outcome
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
+from onlineauto.tune.store import LeaseLost, MemoryStore
+from onlineauto.tune.trial import Reason, copy_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from threading import RLock
+    from collections.abc import Callable, Mapping, Sequence
 
-    from onlineauto.tune.claims import Claims
     from onlineauto.tune.replica import Replica
-    from onlineauto.tune.trial import Job
+    from onlineauto.tune.study_view import StudyView
+    from onlineauto.tune.trial import Job, Trial
+
+_LOG: Final = logging.getLogger("onlineauto")
+_PAUSE: Final = 0.05
+"""Seconds between two requests for a job while there is none."""
 
 
 class TrialPruned(OnlineautoError):  # noqa: N818 - the name in Optuna
@@ -40,9 +49,9 @@ class ActiveTrial:
         The values that were suggested so far.
     """
 
-    def __init__(self, job: Job, claims: Claims, replica: Replica, lock: RLock) -> None:
+    def __init__(self, job: Job, replica: Replica) -> None:
         self.number, self.params = job.trial, dict[str, Any]()
-        self._job, self._claims, self._replica, self._lock = job, claims, replica, lock
+        self._job, self._replica = job, replica
         self._proposed: Mapping[str, Any] = replica.progress.trials[job.trial].config
         self._suggested: dict[str, Parameter] = {}
         self._last: tuple[int, float] | None = None
@@ -110,14 +119,14 @@ class ActiveTrial:
         OptionError
             If the step is not a whole number of at least 0, or the value is not a number; it may be NaN.
         """
-        at, reported = count("step", step, 0), number(value)
+        first, reported = count("step", step, 0), number(value)
         if isnan(reported) and not isinstance(scalar(value), float):
-            raise OptionError(f"report({short_repr(value)}, {at}): the value is not a number")
+            raise OptionError(f"report({short_repr(value)}, {first}): the value is not a number")
         if self._from_zero is None:
-            self._from_zero = at == 0
-        self._last = at + self._from_zero, reported
-        with self._lock:
-            decision = self._claims.report(self._job, *self._last, None, self._unproposed())
+            self._from_zero = first == 0
+        self._last = first + self._from_zero, reported
+        with self._replica.lock:
+            decision = self._replica.report(self._job, *self._last, suggested=self._unproposed())
         self._stops = decision is Decision.STOP
 
     def should_prune(self) -> bool:
@@ -147,9 +156,13 @@ class ActiveTrial:
         if outcome.has_nan:
             self.fail("the value is NaN, which is not a number", final=True)
             return
-        with self._lock:
-            resource = self._job.resource if self._is_free() else None
-            self._claims.tell(self._job, outcome, None, self._unproposed(), resource=resource)
+        self._tell(outcome, self._job.resource)
+
+    def _tell(self, outcome: Outcome, resource: int) -> None:
+        """Commit an outcome: at a resource if the scheduler accepts any, or else where the job stops."""
+        with self._replica.lock:
+            place = resource if self._is_free() else None
+            self._replica.tell_outcome(self._job, outcome, suggested=self._unproposed(), resource=place)
 
     def _outcome(self, value: Any) -> Outcome:
         outcome = Outcome.of(value, [*self._replica.progress.objectives])
@@ -157,25 +170,22 @@ class ActiveTrial:
 
     def prune(self) -> None:
         """Record that the trial ends early, at its last report; without a report, it fails."""
-        with self._lock:
+        with self._replica.lock:
             if self._last is None or isnan(self._last[1]):
                 self.fail("it was pruned before it reported a number", final=True)
             elif len(self._replica.progress.objectives) > 1:
                 self.fail("it was pruned without a value for each objective", final=True)
             elif self._stops or self._is_free():
-                at, value = self._last
-                resource = max(at, 1) if self._is_free() else None
-                self._claims.tell(
-                    self._job, self._outcome(value), None, self._unproposed(), resource=resource
-                )
+                step, value = self._last
+                self._tell(self._outcome(value), max(step, 1))
             else:
                 reason = f"it was pruned after step {self._last[0]}, where its scheduler has not stopped it"
                 self.fail(reason, final=True)
 
     def fail(self, why: str, *, final: bool) -> None:
         """Record that the trial failed."""
-        with self._lock:
-            self._claims.fail(self._job, why, self._unproposed(), final=final)
+        with self._replica.lock:
+            self._replica.fail(self._job, why, self._unproposed(), final=final)
 
     def _is_free(self) -> bool:
         """Return whether the scheduler accepts a value at any resource."""
@@ -184,21 +194,22 @@ class ActiveTrial:
     def _suggest(self, name: str, parameter: Parameter) -> Any:
         if not isinstance(name, str):
             raise OptionError(f"{name!r} is not a name of a parameter: give a text")
-        with self._lock:
-            searcher, space = self._replica.progress.searcher, self._replica.progress.scheduler.setting.space
+        with self._replica.lock:
+            progress = self._replica.progress
+        searcher, space = progress.searcher, progress.scheduler.setting.space
         is_open = isinstance(searcher, OpenSearcher)
         declared = searcher.parameters if isinstance(searcher, OpenSearcher) else space.parameters
-        known = self._suggested.get(name) or declared.get(name)
-        if known is not None and known.described() != parameter.described():
+        earlier = self._suggested.get(name) or declared.get(name)
+        if earlier is not None and earlier.described() != parameter.described():
             raise OptionError(
-                f"{name!r} is suggested with {parameter}, and was declared with {known}: a parameter keeps "
+                f"{name!r} is suggested with {parameter}, and was declared with {earlier}: a parameter keeps "
                 "its range. Give it another name, or begin a study under another name"
             )
         if name in self.params:
             return self.params[name]
-        for each in self._replica.progress.added.values() if known is None else ():
-            if (cell := parameter.of_cell(each.config.get(name))) is not None:
-                parameter.check(f"add_trials: trial {-1 - each.number} of the added ones: {name}", cell)
+        for trial in progress.added.values() if earlier is None else ():
+            if (cell := parameter.of_cell(trial.config.get(name))) is not None:
+                parameter.check(f"add_trials: trial {-1 - trial.number} of the added ones: {name}", cell)
         if name in self._proposed:
             value = parameter.plain(self._proposed[name])
             parameter.check(name, value)
@@ -207,7 +218,9 @@ class ActiveTrial:
             value = parameter.draw(self._generator(name)) if first is None else first
         else:
             about = (
-                f"it needs {dict(known.when)}" if known else f"the space has {', '.join(space.parameters)}"
+                f"it needs {dict(earlier.when)}"
+                if earlier
+                else f"the space has {', '.join(space.parameters)}"
             )
             raise OptionError(f"{name!r} is not in the config of trial {self.number}: {about}")
         self._suggested[name], self.params[name] = parameter, value
@@ -226,8 +239,90 @@ class ActiveTrial:
             or self.params == progress.trials[self.number].config
         ):
             return {}
-        new = {
-            name: each for name, each in self._suggested.items() if name not in progress.searcher.parameters
+        parameters = progress.searcher.parameters
+        declared = {
+            name: parameter.described()
+            for name, parameter in self._suggested.items()
+            if name not in parameters
         }
-        declared = {name: each.described() for name, each in new.items()}
         return {"suggested": {"config": dict(self.params), "parameters": declared}}
+
+
+class OptimizeRun:
+    """One call of `optimize`, in all its threads."""
+
+    def __init__(
+        self,
+        study: StudyView,
+        replica: Replica,
+        objective: Callable[[ActiveTrial], Any],
+        left: float,
+        end: float,
+        catch: tuple[type[Exception], ...],
+        callbacks: Sequence[Callable[[Any, Trial], None]],
+    ) -> None:
+        self._study, self._replica, self._objective = study, replica, objective
+        self._left, self._end, self._catch, self._callbacks = left, end, catch, callbacks
+        self._lock, self._running, self.stops = Lock(), 0, False
+
+    def work(self) -> None:
+        """Run trials until the call ends. An error of this thread ends the call in all threads."""
+        try:
+            while not self.stops and time.monotonic() < self._end:
+                job = self._next()
+                if job is not None:
+                    self._perform(job)
+                elif self._left <= 0 or self._is_over():
+                    return
+                else:
+                    time.sleep(_PAUSE)
+        except BaseException:
+            self.stops = True
+            raise
+
+    def _next(self) -> Job | None:
+        replica = self._replica
+        with self._lock, replica.lock:
+            if self._left <= 0:
+                return None
+            job = None if replica.found_no_job and not replica.changes() else replica.ask()
+            if job is not None:
+                self._running += 1
+                self._left -= job.resume_from is None
+            return job
+
+    def _is_over(self) -> bool:
+        """Return whether there will be no job: in memory, none can come from other processes."""
+        alone = isinstance(self._replica.store, MemoryStore) and not self._running
+        return alone or self._replica.is_done
+
+    def _perform(self, job: Job) -> None:
+        replica = self._replica
+        trial = ActiveTrial(job, replica)
+        try:
+            try:
+                trial.end(self._objective(trial))
+            except TrialPruned:
+                trial.prune()
+        except LeaseLost as error:
+            _LOG.warning("trial %d is dropped: %s", job.trial, error)
+            return
+        except StoreError:
+            raise
+        except Exception as error:
+            reason = Reason(f"{type(error).__name__}: {error}", traceback.format_exc())
+            trial.fail(reason, final=False)
+            if not isinstance(error, self._catch):
+                raise
+        except BaseException:  # such as Ctrl-C: the next call continues with this trial
+            replica.release(job)
+            raise
+        finally:
+            with self._lock:
+                self._running -= 1
+        with replica.lock:
+            done = copy_trial(replica.progress.trials[job.trial])
+        if done.error and done.state is State.ERRORED:
+            _LOG.warning("trial %d failed: %s", job.trial, done.error)
+        for callback in self._callbacks:
+            callback(self._study, done)

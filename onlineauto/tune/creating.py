@@ -8,9 +8,9 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError, short_repr
-from onlineauto.tune.optimizing import UNLIMITED
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler
 from onlineauto.tune.schedulers.fifo import FifoScheduler
+from onlineauto.tune.settings import UNLIMITED
 from onlineauto.tune.store import DamagedLogError, open_store
 from onlineauto.tune.study import Study
 
@@ -84,9 +84,9 @@ def create_study(
     if directions is None:
         directions = ["minimize" if direction is None else direction]
     if isinstance(directions, Mapping):
-        mode: Any = {name: _mode(each) for name, each in directions.items()}
+        mode: Any = {name: _mode(word) for name, word in directions.items()}
     else:
-        modes = [_mode(each) for each in directions]
+        modes = [_mode(word) for word in directions]
         mode = modes[0] if len(modes) == 1 else modes
     scheduler = scheduler or ("median" if isinstance(mode, str) else "fifo")
     name = f"study-{token_hex(8)}" if study_name is None else study_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.pictures.studies import front_picture, study_picture
-from onlineauto.tune.optimizing import UNLIMITED
+from onlineauto.tune.settings import UNLIMITED
 
 if TYPE_CHECKING:
     from onlineauto.pictures import Picture

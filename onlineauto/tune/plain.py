@@ -101,9 +101,9 @@ def as_json(value: Any, noun: str, *, depth: int = 0) -> Any:
         return plain
     if depth < _DEEPEST:
         if isinstance(plain, Mapping):
-            return {_key(name, noun): as_json(each, noun, depth=depth + 1) for name, each in plain.items()}
+            return {_key(name, noun): as_json(part, noun, depth=depth + 1) for name, part in plain.items()}
         if isinstance(plain, list | tuple):
-            return [as_json(each, noun, depth=depth + 1) for each in plain]
+            return [as_json(part, noun, depth=depth + 1) for part in plain]
         if getattr(plain, "ndim", 0) and callable(getattr(plain, "tolist", None)):
             return as_json(plain.tolist(), noun, depth=depth + 1)
     raise OptionError(
@@ -167,5 +167,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, set):
         return sorted(value)
     if isinstance(value, list) and value and isinstance(value[0], set):
-        return [sorted(each) for each in value]
+        return [sorted(part) for part in value]
     return msgspec.to_builtins(value, str_keys=True)

@@ -66,7 +66,6 @@ class Progress(PlainState):
         self.objectives, self._sign, self._retries = objectives, next(iter(objectives.values())), retries
         self._waiting: list[int] = []
         self._stopped: dict[int, int] = {}
-        self._origins: dict[int, ResumeFrom] = {}
         self._ended: set[int] = set()
         self._best: tuple[bool, int, float, int] | None = None
         self._decided: Record | None = None
@@ -117,11 +116,11 @@ class Progress(PlainState):
             changed = self.searcher.refusals > refusals
             self._decided = self._idle_record(refusals) if changed else None
             return self._decided
-        known = self.trials.get(suggested.trial)
-        attempt = 0 if known is None else known.attempt + 1
+        earlier = self.trials.get(suggested.trial)
+        attempt = 0 if earlier is None else earlier.attempt + 1
         trial_number, config, resource, came_from = suggested
         try:
-            if known is None:
+            if earlier is None:
                 self.scheduler.setting.space.check(config)
         except OptionError as error:
             raise OptionError(
@@ -196,7 +195,7 @@ class Progress(PlainState):
         """Return the resource of a job that ends now: the step at which it stopped, or its own resource."""
         return min(self._stopped.get(job.trial, job.resource), job.resource)
 
-    def goes_on_behind(self, trial: int) -> int:
+    def completed_step(self, trial: int) -> int:
         """Return the last step that need not be repeated.
 
         The step at which a trial stops is repeated, because its value has to be recorded.
@@ -206,8 +205,10 @@ class Progress(PlainState):
 
     def needed(self, trial: int) -> set[int]:
         """Return the resources of a trial's checkpoints from which other jobs may begin."""
-        beginnings = [*self.scheduler.resumable(), *self._origins.values()]
-        return {resource for number, resource in beginnings if number == trial}
+        active = [self.trials[number] for number in {*self._owners, *self._waiting}]
+        origins = [job.resume_from for job in active if job.state in (State.RUNNING, State.PENDING)]
+        beginnings = [*self.scheduler.resumable(), *origins]
+        return {origin.resource for origin in beginnings if origin is not None and origin.trial == trial}
 
     def disposable(self) -> list[int]:
         """Return the trials, each once, that ended early and whose checkpoints no job needs."""
@@ -241,9 +242,9 @@ class Progress(PlainState):
 
     def _idle(self, record: Record) -> None:
         if record != self._decided:
-            here = self._idle_record(self.searcher.refusals)
-            if record != here:
-                raise UnfitRecord(f"it says {record}, and here it would be {here}")
+            expected = self._idle_record(self.searcher.refusals)
+            if record != expected:
+                raise UnfitRecord(f"it says {record}, and here it would be {expected}")
             if self._waiting:
                 raise UnfitRecord(f"trial {self._waiting[0]} waits for a job")
             if (suggestion := self._suggest_again(None)) is not None:
@@ -278,11 +279,11 @@ class Progress(PlainState):
 
     def _added(self, record: Record) -> None:
         try:
-            configs = [self.scheduler.setting.space.check(each["config"]) for each in record["trials"]]
+            configs = [self.scheduler.setting.space.check(row["config"]) for row in record["trials"]]
         except OptionError as error:
             raise UnfitRecord(str(error)) from error
-        for config, each in zip(configs, record["trials"], strict=True):
-            number, resource, value = -1 - len(self.added), each["resource"], each["value"]
+        for config, row in zip(configs, record["trials"], strict=True):
+            number, resource, value = -1 - len(self.added), row["resource"], row["value"]
             config = self.searcher.fitted(config) if isinstance(self.searcher, OpenSearcher) else config
             trial = Trial(number, config, State.TERMINATED, job_resource=resource, values={resource: value})
             self.added[number] = trial
@@ -297,8 +298,8 @@ class Progress(PlainState):
             config, declared = dict(suggested["config"]), suggested["parameters"]
             self.searcher.on_suggested(trial.config, config, Space(declared).parameters if declared else {})
             trial.config = config
-            for each in self.added.values() if declared else ():
-                each.config = self.searcher.fitted(each.config)
+            for added in self.added.values() if declared else ():
+                added.config = self.searcher.fitted(added.config)
 
     def _named(self, record: Record) -> None:
         self.trainable = record["trainable"]
@@ -323,8 +324,6 @@ class Progress(PlainState):
         trial.attempt, trial.job_resource = record["attempt"], record["resource"]
         trial.resume_from = None if came_from is None else ResumeFrom(*came_from)
         self._owners[number] = record["owner"]
-        if trial.resume_from is not None:
-            self._origins[number] = trial.resume_from
 
     def _reported(self, record: Record) -> None:
         trial, value = self.trials[record["trial"]], record["value"]
@@ -350,7 +349,6 @@ class Progress(PlainState):
         trial.step = max(trial.step, resource)
         self._note_best(trial)
         self._stopped.pop(trial.number, None)
-        self._origins.pop(trial.number, None)
         self._losses.pop(trial.number, None)
         self._pass_details(record)
         changed = self.scheduler.on_result(trial.number, resource, losses[0])
@@ -397,7 +395,6 @@ class Progress(PlainState):
         if trial.number in self._waiting:
             self._waiting.remove(trial.number)
         self._stopped.pop(trial.number, None)
-        self._origins.pop(trial.number, None)
         self._set_state(trial.number, State.ERRORED)
         changed = self.scheduler.on_error(trial.number)
         self._notify(self.searcher.on_error, trial.config)
@@ -445,15 +442,13 @@ class Progress(PlainState):
         if most != self.scheduler.setting.max_resource:
             self.scheduler.extend(replace(self.scheduler.setting, max_resource=most))
         super().load_state_dict(state)
-        self._origins, self._ended, self._best = {}, set(), None
+        self._ended, self._best = set(), None
         for trial in (*self.trials.values(), *self.added.values()):
             if trial.values:
                 self._note_best(trial)
         for trial in self.trials.values():
             if trial.state in (State.TERMINATED, State.ERRORED):
                 self._ended.add(trial.number)
-            elif trial.state is not State.PAUSED and trial.resume_from is not None:
-                self._origins[trial.number] = trial.resume_from
 
 
 def _job_record(

@@ -64,11 +64,11 @@ def check_record(
             _need(isinstance(record["config"], Mapping), "config is not a mapping")
         elif kind == "added":
             _need(isinstance(record["trials"], list), "trials are not a list")
-            for each in record["trials"]:
-                both = isinstance(each, Mapping) and isinstance(each["config"], Mapping)
-                _need(both, "a trial, or its config, is not a mapping")
-                _need((as_int(each["resource"]) or 0) >= 1, f"resource = {each['resource']!r}")
-                _need(not isnan(number(each["value"])), f"value = {each['value']!r}")
+            for row in record["trials"]:
+                valid = isinstance(row, Mapping) and isinstance(row["config"], Mapping)
+                _need(valid, "a trial, or its config, is not a mapping")
+                _need((as_int(row["resource"]) or 0) >= 1, f"resource = {row['resource']!r}")
+                _need(not isnan(number(row["value"])), f"value = {row['value']!r}")
     except KeyError as error:
         raise UnfitRecord(f"it has no {error}") from None
     except OptionError as error:
@@ -85,21 +85,24 @@ def _check_job(record: Record, trials: Mapping[int, Trial], objectives: Collecti
     suggested = record.get("suggested", {})
     _need(isinstance(suggested, Mapping), "what was suggested is not a mapping")
     if suggested:
-        both = isinstance(suggested["config"], Mapping) and isinstance(suggested["parameters"], Mapping)
-        _need(both, "suggested values, or parameters, are not mappings")
+        valid = isinstance(suggested["config"], Mapping) and isinstance(suggested["parameters"], Mapping)
+        _need(valid, "suggested values, or parameters, are not mappings")
         suggested["parameters"] and Space(suggested["parameters"])
     if kind == "failed":
         _need(isinstance(record["why"], str) and isinstance(record["final"], bool), "why or final is wrong")
     if kind in ("reported", "told"):
-        at, least = ("step", 0) if kind == "reported" else ("resource", 1)
-        _need((as_int(record[at]) or 0) >= least and as_int(record[at]) is not None, f"{at} = {record[at]!r}")
+        place, least = ("step", 0) if kind == "reported" else ("resource", 1)
+        _need(
+            (as_int(record[place]) or 0) >= least and as_int(record[place]) is not None,
+            f"{place} = {record[place]!r}",
+        )
         value = record["value"]
         _need(isinstance(value, int | float), f"value = {value!r}")
         _need(kind == "reported" or not isnan(number(value)), f"value = {value!r}")
         for name in ("values", "constraints"):
-            each = record.get(name, {})
-            plain = isinstance(each, Mapping) and not any(isnan(number(one)) for one in each.values())
-            _need(plain, f"{name} = {each!r}")
+            numbers = record.get(name, {})
+            plain = isinstance(numbers, Mapping) and not any(isnan(number(part)) for part in numbers.values())
+            _need(plain, f"{name} = {numbers!r}")
         values = record.get("values", {})
         all_there = kind == "reported" or set(values or ("value",)) == set(objectives)
         _need(all_there, f"values = {values!r}: the objectives are {', '.join(objectives)}")

@@ -1,4 +1,4 @@
-"""``Replica``: the state of a study in this process, which follows the log in a store.
+"""``Replica``: the state of a study in this process, which follows the log of a store, and its claimed jobs.
 
 A record is checked before it is committed. If a record of the log cannot be applied later, it is *skipped*:
 it is counted, reported once with its position, and everything after it is applied. If an error leaves a
@@ -10,23 +10,33 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final
+from math import inf
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.errors import StoreError, UnreachableError
+from onlineauto.errors import OptionError, StoreError, UnreachableError, kind_of, short_repr
+from onlineauto.tune.leases import Heartbeat, new_owner
+from onlineauto.tune.plain import as_json, count
 from onlineauto.tune.record_checks import UnfitRecord
-from onlineauto.tune.store import Claim, StudySnapshot
+from onlineauto.tune.schedulers import ResumeFrom
+from onlineauto.tune.searchers.outcome import Outcome, first_number
+from onlineauto.tune.store import Claim, LeaseLost, StudySnapshot
+from onlineauto.tune.trial import Job, claim_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from onlineauto.tune.progress import Progress
+    from onlineauto.tune.schedulers import Decision
     from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.store import Record, Store
 
 _LOG: Final = logging.getLogger("onlineauto")
 _SNAPSHOT_AFTER: Final = 1000
 """A snapshot is saved once the log has grown by this number of records and by a quarter since the last."""
+_NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class _HalfAppliedError(Exception):
@@ -34,10 +44,17 @@ class _HalfAppliedError(Exception):
 
 
 class Replica:
-    """The state of a study, as far as this process has read its log. Not thread-safe."""
+    """The state of a study as far as this process has read its log, and the jobs that it has claimed.
 
-    def __init__(self, store: Store, settings: StudySettings, name: str) -> None:
-        self._store, self._settings, self._name = store, settings, name
+    The calls about jobs may come from several threads. All others need the `lock`.
+    """
+
+    def __init__(self, store: Store, settings: StudySettings, name: str, lease: float = inf) -> None:
+        self.store, self.settings, self.name, self.lease = store, settings, name, lease
+        self.lock = RLock()
+        self.heartbeat = Heartbeat(store, lease)
+        self._owner = new_owner()
+        self._empty_at = -1  # the version at which there was no job
         self._progress: Progress | None = None
         self._saved = 0
         self._errors: dict[int, str] = {}  # by version: the error of a record that was half applied
@@ -51,7 +68,7 @@ class Replica:
         while self._progress is None:
             progress = self._snapshot_state()
             try:
-                self._apply_all(progress, self._store.load(progress.version))
+                self._apply_all(progress, self.store.load(progress.version))
             except _HalfAppliedError:
                 continue
             self._progress = progress
@@ -59,9 +76,9 @@ class Replica:
 
     def _snapshot_state(self) -> Progress:
         """Return the state of the newest snapshot; that of no record if there is none, or it is damaged."""
-        progress = self._settings.progress()
+        progress = self.settings.progress()
         try:
-            snapshot = self._store.snapshot()
+            snapshot = self.store.snapshot()
             if snapshot is not None:
                 progress.load_state_dict(snapshot.state)
                 if progress.version != snapshot.version:
@@ -72,11 +89,15 @@ class Replica:
             raise
         except Exception as error:  # whatever is wrong with it, the log has all that it had
             message = "the snapshot of study %r is not used, and its log is read instead: %s: %s"
-            _LOG.warning(message, self._name, type(error).__name__, error)
-            return self._settings.progress()
+            _LOG.warning(message, self.name, type(error).__name__, error)
+            return self.settings.progress()
         return progress
 
-    def follow(self, record: Record, version: int) -> None:
+    def append(self, record: Record) -> None:
+        """Append a record that belongs to no job."""
+        self._follow(record, self.store.append(record))
+
+    def _follow(self, record: Record, version: int) -> None:
         """Apply a record that was written as this version; version 0 means that the store had it before."""
         progress = self.progress
         if version == progress.version + 1:
@@ -86,34 +107,166 @@ class Replica:
 
     def refresh(self) -> None:
         """Apply the records of other processes."""
-        self._advance(self._store.load(self.progress.version))
+        self._advance(self.store.load(self.progress.version))
 
     def leads_to_job(self, record: Record) -> bool:
         """Return whether a record would lead to a job; the record is applied to a copy of the state."""
-        copy = self._settings.progress()
+        copy = self.settings.progress()
         copy.load_state_dict(json.loads(json.dumps(self.progress.state_dict())))
         copy.apply(record)
         decided = copy.decide("")
         return decided is not None and decided["kind"] == "asked"
 
-    def claim(self, owner: str, lease: float) -> Record | None:
-        """Claim the next job and return its record; None if there is no job now."""
-        while True:
-            record = self._append_decision(owner, lease, lambda progress: progress.decide(owner))
-            if record is not None and record["kind"] == "failed":
-                continue  # this trial lost each of its processes; there may be another job
-            if (record is None or record["kind"] == "idle") and self._end_unfinished(lease):
-                continue
-            return record if record is not None and record["kind"] == "asked" else None
+    @property
+    def is_done(self) -> bool:
+        """True if no job is running, and there will never be another job."""
+        with self.lock:
+            return self.progress.is_done
 
-    def reclaim(self, decide: Callable[[Progress], Record | None], owner: str, lease: float) -> Record | None:
-        """Record expired leases, then append the record that a function decides on, and return it."""
-        return self._append_decision(owner, lease, decide)
+    def ask(self) -> Job | None:
+        """Claim the next job and return it; None if there is no job now."""
+        with self.lock:
+            while True:
+                record = self._append_decision(lambda progress: progress.decide(self._owner))
+                if record is not None and record["kind"] == "failed":
+                    continue  # this trial lost each of its processes; there may be another job
+                if record is not None and record["kind"] == "asked":
+                    return self._job(record)
+                if not self._end_unfinished():
+                    self._empty_at = self.progress.version
+                    return None
 
-    def _append_decision(
-        self, owner: str, lease: float, decide: Callable[[Progress], Record | None]
-    ) -> Record | None:
-        """Append and apply the record that a function decides on, and return it."""
+    @property
+    def found_no_job(self) -> bool:
+        """True if the last request found no job and the study has not changed since."""
+        return self._empty_at == self.progress.version
+
+    def changes(self) -> bool:
+        """Record expired leases; return whether the study has changed since there was no job."""
+        with self.lock:
+            self._append_decision(lambda _: None)
+            return self.progress.version > self._empty_at or self.progress.is_done
+
+    def report(
+        self,
+        job: Job,
+        step: Any,
+        value: Any,
+        details: Mapping[str, Any] | None = None,
+        suggested: Mapping[str, Any] = _NOTHING,
+    ) -> Decision:
+        """Commit an intermediate value and return whether the job continues.
+
+        `suggested` has the config that the objective has suggested, if it is not the proposed one, and the
+        parameters that it has declared.
+        """
+        with self.lock:
+            reported = {"step": count("step", step, 0), "value": first_number(value)}
+            record = {"kind": "reported", **_key(job), **reported, **_details(details), **suggested}
+            try:
+                version = self.store.commit(claim_of(job), record)
+            except LeaseLost:
+                self.heartbeat.drop(claim_of(job))
+                raise
+            self._follow(record, version)
+            return self.progress.decision(job.trial)
+
+    def tell(self, job: Job, value: Any, details: Mapping[str, Any] | None = None) -> None:
+        """Commit the result of a job; NaN, or a value that is not a number, fails the trial finally."""
+        with self.lock:
+            outcome = Outcome.of(value, [*self.progress.objectives])
+            if outcome.has_nan:
+                self.fail(job, f"the value is {short_repr(value)}, which is not a number", final=True)
+            else:
+                self.tell_outcome(job, outcome, details)
+
+    def tell_outcome(
+        self,
+        job: Job,
+        outcome: Outcome,
+        details: Mapping[str, Any] | None = None,
+        suggested: Mapping[str, Any] = _NOTHING,
+        *,
+        resource: int | None = None,
+    ) -> None:
+        """Commit the outcome of a job; by default at the resource that its last report has reached."""
+        with self.lock:
+            if claim_of(job).owner != self._owner:  # another process may have reported where the job stopped
+                self.refresh()
+            resource = self.progress.resource_at_end(job) if resource is None else resource
+            record = {"kind": "told", **_key(job), "resource": resource, **outcome.record()}
+            self._end(job, {**record, **_details(details), **suggested}, self.store.commit)
+
+    def fail(
+        self, job: Job, why: str, suggested: Mapping[str, Any] = _NOTHING, *, final: bool = False
+    ) -> None:
+        """Commit that a job failed."""
+        with self.lock:
+            traceback = getattr(why, "traceback", "")
+            record = {"kind": "failed", **_key(job), "why": str(why), "final": final, **suggested}
+            self._end(job, record | ({"traceback": traceback} if traceback else {}), self.store.fail)
+
+    def release(self, job: Job, *, early: bool = False) -> None:
+        """Commit that a job waits for its next claim; `early` if it has not begun."""
+        with self.lock:
+            record = {"kind": "released", **_key(job)} | ({"early": True} if early else {})
+            self._commit(job, record, self.store.fail)
+
+    def known_value(self, job: Job) -> dict[str, Any] | None:
+        """Return the result of the trial that a job resumes; None if it resumes none."""
+        with self.lock:
+            trial = self.progress.trials[job.trial]
+            if job.resume_from is None or job.resume_from.trial != job.trial or trial.value is None:
+                return None
+            return {"value": trial.value, "constraints": trial.constraints}
+
+    def needed(self, trial: int) -> set[int]:
+        """Return the resources at which a trial's checkpoints are needed, in addition to the newest ones."""
+        with self.lock:
+            return self.progress.needed(trial)
+
+    def disposable(self) -> list[int]:
+        """Return the trials, each once, that ended early and whose checkpoints no job needs."""
+        with self.lock:
+            return self.progress.disposable()
+
+    def _job(self, asked: Record) -> Job:
+        """Return the job of a record, and renew its lease from now on."""
+        progress, trial, origin = self.progress, asked["trial"], asked["resume_from"]
+        job = Job(
+            trial,
+            dict(asked["config"]),
+            asked["resource"],
+            None if origin is None else ResumeFrom(*origin),
+            asked["attempt"],
+            asked["owner"],
+            progress.version - 1,
+            progress.completed_step(trial),
+        )
+        self.heartbeat.add(claim_of(job))
+        return job
+
+    def _end(self, job: Job, record: Record, commit: Callable[[Claim, Record], int]) -> None:
+        """Commit the end of a job; if its lease has expired and the job has no new owner, claim it first."""
+        try:
+            self._commit(job, record, commit)
+        except LeaseLost:
+            asked = self._append_decision(lambda progress: progress.reclaimed(job, self._owner))
+            if asked is None:
+                raise
+            next_job = self._job(asked)
+            self._commit(next_job, {**record, **_key(next_job)}, commit)
+
+    def _commit(self, job: Job, record: Record, commit: Callable[[Claim, Record], int]) -> None:
+        claim = claim_of(job)
+        try:
+            version = commit(claim, record)
+        finally:
+            self.heartbeat.drop(claim)
+        self._follow(record, version)
+
+    def _append_decision(self, decide: Callable[[Progress], Record | None]) -> Record | None:
+        """Record expired leases, then append, apply and return the record that a function decides on."""
         while True:
             progress, decision = self.progress, None
             after = progress.version
@@ -126,24 +279,23 @@ class Replica:
                 return decision
 
             try:
-                records = self._store.claim(owner, lease, after=after, decide=decided)
+                records = self.store.claim(self._owner, self.lease, after=after, decide=decided)
                 self._apply_all(progress, records[progress.version - after :])
             except _HalfAppliedError:
                 if self.progress.version > after and decision is not None:
                     return decision  # it is committed, and was applied again
                 continue
             self._progress = progress
-            self._save()
+            self._save(progress)
             return decision
 
-    def _end_unfinished(self, lease: float) -> bool:
+    def _end_unfinished(self) -> bool:
         """End jobs whose last record was skipped; return whether there were any."""
         ended = False
         for trial, (attempt, owner) in self.progress.unfinished.items():
             claim = Claim(trial, attempt, owner)
-            if claim in self._store.heartbeat([claim], lease):  # no process has this job
-                record = self.progress.end_unfinished(trial)
-                self.follow(record, self._store.append(record))
+            if claim in self.store.heartbeat([claim], self.lease):  # no process has this job
+                self.append(self.progress.end_unfinished(trial))
                 ended = True
         return ended
 
@@ -182,13 +334,24 @@ class Replica:
             message = "record %d of study %r (%s) cannot be applied, and is skipped: %s"
             level = logging.DEBUG if skipped.why in self._reasons else logging.WARNING
             self._reasons.add(skipped.why)
-            _LOG.log(level, message, skipped.version, self._name, skipped.kind, skipped.why)
+            _LOG.log(level, message, skipped.version, self.name, skipped.kind, skipped.why)
 
-    def _save(self) -> None:
+    def _save(self, progress: Progress) -> None:
         """Save a snapshot if the log has grown enough since the last one."""
-        progress = self._progress
-        if progress is not None and progress.version - self._saved >= max(
-            _SNAPSHOT_AFTER, progress.version // 4
-        ):
-            self._store.save(StudySnapshot(progress.version, progress.state_dict()))
+        if progress.version - self._saved >= max(_SNAPSHOT_AFTER, progress.version // 4):
+            self.store.save(StudySnapshot(progress.version, progress.state_dict()))
             self._saved = progress.version
+
+
+def _key(job: Job) -> dict[str, int]:
+    claim = claim_of(job)
+    return {"trial": claim.trial, "attempt": claim.attempt}
+
+
+def _details(details: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the part of a record that contains the details of a value."""
+    if details is None:
+        return {}
+    if not isinstance(details, Mapping):
+        raise OptionError(f"details are {kind_of(details)}: give a mapping, as in {{'epoch': 3}}")
+    return {"details": as_json(details, "a value's details")} if details else {}

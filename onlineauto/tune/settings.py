@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.plain import as_json, count, number
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from onlineauto.tune.spaces import Parameter
+
+UNLIMITED: Final = 10**9
+"""Resource of a complete trial, if a study has no maximum: more steps than a trial reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +83,10 @@ class StudySettings:
         if several and how[0] != "fifo":
             raise OptionError(f"scheduler={how[0]!r} compares one objective; with several, it is 'fifo'")
         if several and not searcher_object.several:
-            takes = ", ".join(name for name, each in SEARCHERS.items() if each.several)
+            takes = ", ".join(name for name, searcher_type in SEARCHERS.items() if searcher_type.several)
             raise OptionError(f"searcher={searcher_object.name!r} learns one objective; {takes} take several")
         if settings.setting.space.has_prior and not searcher_object.uses_prior:
-            users = ", ".join(name for name, each in SEARCHERS.items() if each.uses_prior)
+            users = ", ".join(name for name, searcher_type in SEARCHERS.items() if searcher_type.uses_prior)
             raise OptionError(f"searcher={searcher_object.name!r} uses no prior; {users} do")
         settings.progress()  # rejects a ladder of one rung before anything is written
         return settings
@@ -98,11 +101,14 @@ class StudySettings:
                 f"it is a log of {stored.get('log', 'another kind')}, and no study of onlineauto"
             )
         parts: dict[str, Any] = {}
-        for part, own, registry in (("scheduler", scheduler, SCHEDULERS), ("searcher", searcher, SEARCHERS)):
+        for part, custom, registry in (
+            ("scheduler", scheduler, SCHEDULERS),
+            ("searcher", searcher, SEARCHERS),
+        ):
             name, options = stored[part]["name"], stored[part]["options"]
-            if own is None and name not in registry:
+            if custom is None and name not in registry:
                 raise OptionError(f"the study has a custom {part} {name!r}: pass it as {part}=")
-            parts[part] = own if own is not None else registry[name](**options)
+            parts[part] = custom if custom is not None else registry[name](**options)
         rest = {key: value for key, value in stored.items() if key not in ("space", "scheduler", "searcher")}
         return cls.of(stored["space"] or None, parts["scheduler"], parts["searcher"], **rest)
 
@@ -155,12 +161,12 @@ class StudySettings:
 
     def check_same(self, stored: Mapping[str, Any], name: str, *, free: Sequence[str] = ()) -> None:
         """Raise `OptionError` if a study has other settings than these, except for the keys in `free`."""
-        own = self.described()
+        declared = self.described()
         skips = {"lease", *free, *(() if self.named else ("searcher",))}
-        if differ := [key for key in own if key not in skips and own[key] != stored.get(key)]:
+        if differ := [key for key in declared if key not in skips and declared[key] != stored.get(key)]:
             key = differ[0]
             raise OptionError(
-                f"the study {name!r} exists already with {key} = {stored.get(key)!r}, not {own[key]!r}"
+                f"the study {name!r} exists already with {key} = {stored.get(key)!r}, not {declared[key]!r}"
                 ": give another name, or open the study with Study.load"
             )
 

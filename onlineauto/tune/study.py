@@ -11,51 +11,55 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import os
+import time
 import weakref
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from math import inf
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError, short_repr
-from onlineauto.tune.claims import Claims, pauses
-from onlineauto.tune.optimizing import Optimizing
-from onlineauto.tune.plain import count
+from onlineauto.tune.active_trial import OptimizeRun
+from onlineauto.tune.leases import free_jobs_of_dead
+from onlineauto.tune.plain import count, number
 from onlineauto.tune.replica import Replica
 from onlineauto.tune.schedulers import State
-from onlineauto.tune.searchers.outcome import Outcome, first_number
+from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.settings import StudySettings, seconds_of
 from onlineauto.tune.spaces.space import OpenSpace
 from onlineauto.tune.store import open_store
 from onlineauto.tune.store.open_store import without_password
-from onlineauto.tune.study_view import StudyState
-from onlineauto.tune.workers.callbacks import Callback
-from onlineauto.tune.workers.jobs import claim_of
-from onlineauto.tune.workers.naming import OF_STREAM, about_stream, import_trainable, name_of_trainable
-from onlineauto.tune.workers.owners import free_jobs_of_dead
-from onlineauto.tune.workers.stoppers import Rounds, Stopper
+from onlineauto.tune.study_view import StudyState, StudyView
+from onlineauto.tune.trial import claim_of
+from onlineauto.tune.warm_start import added_trials, signs_of
+from onlineauto.tune.workers.hooks import Callback, RoundLimit, Stopper
+from onlineauto.tune.workers.trainable import OF_STREAM, about_stream, import_trainable, name_of_trainable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from onlineauto.tune.progress import Progress
+    from onlineauto.tune.active_trial import ActiveTrial
     from onlineauto.tune.schedulers import Decision, Scheduler
     from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.spaces import Parameter, Space
     from onlineauto.tune.store import Store
     from onlineauto.tune.trial import Job, Trial
-    from onlineauto.tune.workers.ray_workers import RayWorkers
-    from onlineauto.tune.workers.resources import Workers
+    from onlineauto.tune.workers.resources import RayWorkers, Workers
     from onlineauto.tune.workers.trainable import AnyTrainable
 
 _LOG = logging.getLogger("onlineauto")
 _MAX_RESOURCE = 81
 _LEASE = 60.0
 """Default lease of a study in a store, in seconds."""
+_PAUSES = 0.02, 1.0
+"""Seconds between two reads of the store while `wait` waits: at first, and at most."""
 
 
-class Study(Optimizing):
+class Study(StudyView):
     """A search for the best config of a space, alone or together with other processes.
 
     All processes that pass the same `name` and `storage` work on the same study. All methods may be called
@@ -100,6 +104,8 @@ class Study(Optimizing):
     OptionError
         If a parameter is out of range, or `storage` has a study of this name with other settings.
     """
+
+    _run: OptimizeRun | None = None
 
     def __init__(
         self,
@@ -174,16 +180,10 @@ class Study(Optimizing):
         return study
 
     def _open(self, store: Store, settings: StudySettings, name: str, *, lease: Any, storage: Any) -> None:
-        self.name, self.mode = name, settings.mode
-        self._store, self._settings = store, settings
-        self._lock = RLock()
-        self._replica = Replica(store, settings, name)
         default = settings.lease or (inf if storage is None else _LEASE)
-        self._claims = Claims(store, self._replica, default if lease is None else seconds_of(lease))
-        weakref.finalize(self, self._claims.heartbeat.stop)  # claims end with this object, or its process
-
-    def _current(self) -> Progress:
-        return self._replica.progress
+        super().__init__(Replica(store, settings, name, default if lease is None else seconds_of(lease)))
+        self.mode = settings.mode
+        weakref.finalize(self, self._replica.heartbeat.stop)  # claims end with this object, or its process
 
     def ask(self, *, wait: bool = False) -> Job | None:
         """Claim the next job and return it; its lease is renewed while this process runs.
@@ -200,21 +200,20 @@ class Study(Optimizing):
             If the searcher, or the scheduler, proposes a config that is not in the space.
         """
         while True:
-            with self._lock:
-                job = self._claims.ask()
+            job = self._replica.ask()
             if job is not None or not wait or not self.wait():
                 return job
 
     @property
     def state(self) -> StudyState:
         """The state for a process that asks for a job: "open", "needs resources", "busy" or "done"."""
-        with self._lock:
+        with self._replica.lock:
             progress = self._replica.progress
             if progress.is_done:
                 return StudyState.DONE
             if any(trial.state is State.PENDING for trial in progress.trials.values()):
                 return StudyState.NEEDS_RESOURCES
-            return StudyState.BUSY if self._claims.found_no_job else StudyState.OPEN
+            return StudyState.BUSY if self._replica.found_no_job else StudyState.OPEN
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until there may be a job and return True; return False if the study is done or time is over.
@@ -227,10 +226,9 @@ class Study(Optimizing):
         timeout : float, optional
             Maximum number of seconds to wait.
         """
-        for _ in pauses(timeout):
-            with self._lock:
-                if self._claims.changes():
-                    return not self.is_done
+        for _ in _pauses(timeout):
+            if self._replica.changes():
+                return not self.is_done
         return False
 
     def report(self, job: Job, step: int, value: float, details: Mapping[str, Any] | None = None) -> Decision:
@@ -247,8 +245,7 @@ class Study(Optimizing):
         OptionError
             If the step is not a whole number of at least 0, or a detail cannot be stored. Nothing is written.
         """
-        with self._lock:
-            return self._claims.report(job, step, first_number(value), details)
+        return self._replica.report(job, step, value, details)
 
     def tell(self, job: Job, value: Any, details: Mapping[str, Any] | None = None) -> None:
         """Record the final value of a job. NaN, or a value that is not a number, fails the trial finally.
@@ -265,12 +262,7 @@ class Study(Optimizing):
         OptionError
             If there is not a value for each objective, or a detail cannot be stored. Nothing is written.
         """
-        with self._lock:
-            outcome = Outcome.of(value, self.objectives)
-            if outcome.has_nan:
-                self._claims.fail(job, f"the value is {short_repr(value)}, which is not a number", final=True)
-            else:
-                self._claims.tell(job, outcome, details)
+        self._replica.tell(job, value, details)
 
     def fail(self, job: Job, why: str) -> None:
         """Record that a job failed; it is tried again up to `retries` times.
@@ -280,8 +272,7 @@ class Study(Optimizing):
         LeaseLost
             If the job no longer belongs to its owner.
         """
-        with self._lock:
-            self._claims.fail(job, why, final=False)
+        self._replica.fail(job, why)
 
     def release(self, job: Job, *, early: bool = False) -> None:
         """Give a job back: its trial becomes PENDING, and the next process that asks gets it without delay.
@@ -298,8 +289,7 @@ class Study(Optimizing):
         LeaseLost
             If the job no longer belongs to its owner.
         """
-        with self._lock:
-            self._claims.release(job, early=early)
+        self._replica.release(job, early=early)
 
     def extend(self, *, max_trials: int | None = None, max_resource: int | None = None) -> None:
         """Raise the limits of the study; a study that is done continues.
@@ -317,7 +307,7 @@ class Study(Optimizing):
             If a number is less than now, the scheduler cannot change its resource, or the study is done and
             would have no job. A larger resource applies only to trials that begin later.
         """
-        with self._lock:
+        with self._replica.lock:
             self.refresh()
             now = self.settings
             trials, resource = now.max_trials, now.setting.max_resource
@@ -342,7 +332,7 @@ class Study(Optimizing):
                     f"max_resource = {resource}: trials that have ended are given no more. Let max_trials be "
                     "larger than the number of trials, or enqueue a config first"
                 )
-            self._replica.follow(record, self._store.append(record))
+            self._replica.append(record)
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
         """Try a config before those that the searcher proposes; a study that is done continues with it.
@@ -353,10 +343,10 @@ class Study(Optimizing):
             If the config is not in the space, or if the study is done and cannot continue: it has had its
             `max_trials`, or its scheduler accepts no more trials.
         """
-        with self._lock:
-            record = {"kind": "enqueued", "config": self._settings.setting.space.check(config)}
+        with self._replica.lock:
+            record = {"kind": "enqueued", "config": self._replica.settings.setting.space.check(config)}
             self.refresh()
-            progress = self._current()
+            progress = self._replica.progress
             if progress.searcher.left < 1:
                 most = f"the study {self.name!r} has max_trials = {progress.searcher.limit}"
                 if progress.is_done:
@@ -367,7 +357,7 @@ class Study(Optimizing):
                 raise OptionError(
                     f"the study {self.name!r} is done, and its scheduler {scheduler!r} takes no more"
                 )
-            self._replica.follow(record, self._store.append(record))
+            self._replica.append(record)
 
     def enqueue_trial(
         self, params: Mapping[str, Any], user_attrs: None = None, skip_if_exists: bool = False
@@ -379,19 +369,46 @@ class Study(Optimizing):
         """
         if user_attrs is not None:
             raise OptionError(f"user_attrs = {short_repr(user_attrs)}: a trial has no attributes here")
-        config = self._settings.setting.space.check(params)
+        config = self._replica.settings.setting.space.check(params)
         self.refresh()
-        skipped = {record.version for record in self.skipped}
-        known = [trial.config for trial in self.trials]
-        for version, record in enumerate(self._store.load() if skip_if_exists else (), 1):
-            if version not in skipped and record["kind"] == "enqueued":
-                known.append(record["config"])
-        if not skip_if_exists or config not in known:
+        enqueued = (record["config"] for record in self._applied_records() if record["kind"] == "enqueued")
+        if not skip_if_exists or config not in [*(trial.config for trial in self.trials), *enqueued]:
             self.enqueue(config)
+
+    def add_trials(self, trials: Any) -> None:
+        """Add finished trials of elsewhere: the searcher learns from them, and the best may be among them.
+
+        They do not count for `max_trials`, and no scheduler compares them with its own.
+
+        Parameters
+        ----------
+        trials : Study, sequence, DataFrame, str or Path
+            A study of this library or of Optuna, its trials, a list of dicts, a frame, or a CSV file. Rows
+            have ``value``, parameters as ``params_NAME``, ``config_NAME`` or ``config/NAME``, and optionally
+            ``resource``. Trials without a value are left out.
+
+        Raises
+        ------
+        OptionError
+            If a config is not in the space, a value of a table is infinite, or no trial has a value; nothing
+            is added. A parameter that is suggested later is checked then.
+        """
+        if len(self.objectives) > 1:
+            raise OptionError("add_trials takes trials of one objective; enqueue their configs instead")
+        if signs_of(trials) not in ([], signs_of(self)):
+            raise OptionError(
+                f"add_trials: the mode of these trials is not that of the study, {self.settings.mode}"
+            )
+        setting = self.settings.setting
+        with self._replica.lock:
+            searcher = self._replica.progress.searcher
+            declared = searcher.parameters if isinstance(searcher, OpenSearcher) else {}
+            added = added_trials(trials, setting.space, setting.max_resource, declared)
+            self._replica.append({"kind": "added", "trials": added})
 
     def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
         """Renew the leases of jobs and return the jobs that no longer belong to their owners."""
-        lost = set(self._store.heartbeat([claim_of(job) for job in jobs], self._claims.lease))
+        lost = set(self._replica.store.heartbeat([claim_of(job) for job in jobs], self._replica.lease))
         return [job for job in jobs if claim_of(job) in lost]
 
     def run(
@@ -449,15 +466,17 @@ class Study(Optimizing):
         rounds = None if rounds is None else count("rounds", rounds, 0)
         checkpoint_every = count("checkpoint_every", checkpoint_every, 1)
         for name, plugins, kind in (("stoppers", stoppers, Stopper), ("callbacks", callbacks, Callback)):
-            if not isinstance(plugins, list | tuple) or not all(isinstance(each, kind) for each in plugins):
+            if not isinstance(plugins, list | tuple) or not all(
+                isinstance(plugin, kind) for plugin in plugins
+            ):
                 raise OptionError(f"{name} = {plugins!r}: give a list of {kind.__name__} objects")
         self.refresh()
         ends = self.settings.max_trials is not None or jobs is not None or stoppers
-        progress = self._current()
+        progress = self._replica.progress
         scheduler, searcher = progress.scheduler, progress.searcher
         if scheduler.rounds is not None and (rounds is not None or not ends):
             until = scheduler.rounds + 1 if rounds is None else rounds
-            stoppers = [*stoppers, Rounds(until, lambda: self.rounds)]
+            stoppers = [*stoppers, RoundLimit(until, lambda: self.rounds)]
         elif not (ends or scheduler.ends or searcher.ends):
             raise OptionError(
                 f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs; a Tuner takes "
@@ -466,23 +485,20 @@ class Study(Optimizing):
         for callback in callbacks:
             callback.on_begin(self)
         resolved = self._trainable(trainable)
-        free_jobs_of_dead(self._store, self.trials)
+        free_jobs_of_dead(self._replica.store, self.trials)
         attempts = sum(trial.attempt + 1 for trial in self.trials)
         run_study(
-            self,
-            self._store,
+            self._replica,
             resolved,
             workers=workers,
             executor=executor,
-            heartbeat=self._claims.heartbeat,
-            known=self._known_value,
             jobs=jobs,
             every=checkpoint_every,
             folder=checkpoints,
             stoppers=stoppers,
             callbacks=callbacks,
         )
-        trials = [each for each in self.trials if each.number >= 0]
+        trials = [trial for trial in self.trials if trial.number >= 0]
         if self.is_done and sum(trial.attempt + 1 for trial in trials) == attempts:
             most = self.settings.max_trials
             _LOG.warning(
@@ -494,32 +510,119 @@ class Study(Optimizing):
             )
         best = self.best
         if best is None:
-            _LOG.warning("no trial of the study %r has a value; %s", self.name, self._why_none())
+            _LOG.warning("no trial of the study %r has a value; %s", self.name, self._why_no_value())
         return best
 
-    def _known_value(self, job: Any) -> Any:
-        """Return the result of the trial that a job resumes; None if it resumes none."""
-        resumes = job.resume_from is not None and job.resume_from[0] == job.trial
-        with self._lock:
-            trial = self._current().trials[job.trial]
-        known = resumes and trial.value is not None
-        return {"value": trial.value, "constraints": trial.constraints} if known else None
+    def optimize(
+        self,
+        func: Callable[[ActiveTrial], Any],
+        n_trials: int | None = None,
+        timeout: float | None = None,
+        n_jobs: int = 1,
+        catch: type[Exception] | Iterable[type[Exception]] = (),
+        callbacks: Iterable[Callable[[Any, Trial], None]] | None = None,
+        gc_after_trial: bool = False,
+        show_progress_bar: bool = False,
+    ) -> None:
+        """Call an objective with one trial after the other.
 
-    def _trainable(self, given: AnyTrainable | str | None) -> AnyTrainable:
+        A trial that was interrupted comes first, with the same values. An error in the objective fails its
+        trial and is raised. NaN fails the trial, and the next one begins.
+
+        Parameters
+        ----------
+        func : callable
+            The objective, which takes an `ActiveTrial` and returns a number, or one for each objective.
+        n_trials : int, optional
+            Number of trials of this call; None for no limit. A trial that its scheduler resumes does not
+            count; the objective is then called with the same values again.
+        timeout : float, optional
+            Seconds after which no further trial begins.
+        n_jobs : int
+            Number of threads; -1 for one per processor.
+        catch : type or iterable of types
+            Errors that fail their trial without ending the call.
+        callbacks : iterable of callable, optional
+            Called with the study and the trial after each trial. `stop` ends the call.
+        gc_after_trial, show_progress_bar : bool
+            True to collect garbage after each trial; only False, because a call prints nothing.
+
+        Raises
+        ------
+        OptionError
+            If an argument is not valid, the study is done, the objective returns None or anything else that
+            is not a number, or it suggests a parameter with another range than before.
+        """
+        if not callable(func):
+            raise OptionError(f"func = {func!r}: give a function of a trial")
+        if show_progress_bar:
+            raise OptionError("show_progress_bar = True is not supported: report progress in callbacks=[...]")
+        limit = inf if n_trials is None else count("n_trials", n_trials, 1)
+        seconds = inf if timeout is None else number(timeout)
+        if not seconds > 0:
+            raise OptionError(f"timeout = {short_repr(timeout)}: give a number of seconds above 0")
+        threads = os.cpu_count() or 1 if n_jobs == -1 else count("n_jobs", n_jobs, 1)
+        errors, called = _several(catch), _several(callbacks)
+        if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in errors):
+            raise OptionError(f"catch = {short_repr(catch)}: give types of exceptions")
+        if not all(map(callable, called)):
+            raise OptionError(f"callbacks = {short_repr(callbacks)}: give functions of a study and a trial")
+        if gc_after_trial:
+            called.insert(0, lambda *_: gc.collect())
+        self.refresh()
+        if self.is_done and n_trials is not None:
+            raise OptionError(f"the study {self.name!r} is done: Study.extend(max_trials=…) continues it")
+        free_jobs_of_dead(self._replica.store, self.trials)
+        end = time.monotonic() + seconds
+        run = self._run = OptimizeRun(self, self._replica, func, limit, end, tuple(errors), called)
+        if threads == 1:
+            run.work()
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            futures = [pool.submit(run.work) for _ in range(threads)]
+            try:
+                for future in futures:
+                    future.result()
+            finally:
+                run.stops = True
+
+    def stop(self) -> None:
+        """Let no further trial of `optimize` begin; a callback or an objective may call this."""
+        if self._run is not None:
+            self._run.stops = True
+
+    def _trainable(self, requested: AnyTrainable | str | None) -> AnyTrainable:
         """Return the trainable of the study, and record its name if other processes can import it."""
-        stored = self._current().trainable
-        if given is None and (stored is None or stored.startswith(OF_STREAM)):
+        stored = self._replica.progress.trainable
+        if requested is None and (stored is None or stored.startswith(OF_STREAM)):
             raise OptionError(
                 f"the study {self.name!r} has no trainable: pass one; or, if its trials learn a stream, "
                 "start it the same way as before"
             )
         trainable: AnyTrainable = (
-            import_trainable(given or stored or "") if given is None or isinstance(given, str) else given
+            import_trainable(requested or stored or "")
+            if requested is None or isinstance(requested, str)
+            else requested
         )
         about = about_stream(trainable, stored, self.name)
-        name = about or (given if isinstance(given, str) else name_of_trainable(trainable))
+        name = about or (requested if isinstance(requested, str) else name_of_trainable(trainable))
         if name is not None and name != stored:
-            with self._lock:
-                record = {"kind": "named", "trainable": name}
-                self._replica.follow(record, self._store.append(record))
+            with self._replica.lock:
+                self._replica.append({"kind": "named", "trainable": name})
         return trainable
+
+
+def _several(argument: Any) -> list[Any]:
+    """Return an argument that may be None, one object or several, as a list."""
+    return [] if argument is None else [*argument] if isinstance(argument, Iterable) else [argument]
+
+
+def _pauses(timeout: float | None) -> Iterator[None]:
+    """Yield at once and then after growing pauses, until the timeout."""
+    yield
+    end = None if timeout is None else time.monotonic() + timeout
+    pause = _PAUSES[0]
+    while end is None or time.monotonic() < end:
+        time.sleep(pause if end is None else max(min(pause, end - time.monotonic()), 0))
+        pause = min(2 * pause, _PAUSES[1])
+        yield

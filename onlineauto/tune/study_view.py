@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, PackageError, install_hint
+from onlineauto.tune.schedulers import State
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.pareto import front
-from onlineauto.tune.trial import Job
+from onlineauto.tune.trial import Job, copy_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
-    from threading import RLock
 
     from onlineauto.tune.record_checks import SkippedRecord
     from onlineauto.tune.replica import Replica
     from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.spaces import Space
-    from onlineauto.tune.store import Record, Store
+    from onlineauto.tune.store import Record
     from onlineauto.tune.trial import Trial
 
 
@@ -42,27 +42,31 @@ class StudyState(StrEnum):
 class StudyView:
     """The state of a study, for reading."""
 
-    name: str
-    _store: Store
-    _settings: StudySettings
-    _replica: Replica
-    _lock: RLock
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+
+    @property
+    def name(self) -> str:
+        """The name of the study in its store."""
+        return self._replica.name
 
     def refresh(self) -> None:
         """Read the records of other processes; `ask` and `tell` do this themselves."""
-        with self._lock:
+        with self._replica.lock:
             self._replica.refresh()
 
     @property
     def settings(self) -> StudySettings:
         """The settings of the study, with its current limits."""
         progress = self._replica.progress
-        return replace(self._settings, max_trials=progress.searcher.limit, setting=progress.scheduler.setting)
+        return replace(
+            self._replica.settings, max_trials=progress.searcher.limit, setting=progress.scheduler.setting
+        )
 
     @property
     def skipped(self) -> list[SkippedRecord]:
         """The records of the log that cannot be applied, with their positions; everything else is applied."""
-        with self._lock:
+        with self._replica.lock:
             return list(self._replica.progress.skipped)
 
     @property
@@ -73,13 +77,12 @@ class StudyView:
     @property
     def is_done(self) -> bool:
         """True if no job is running, and there will never be another job."""
-        with self._lock:
-            return self._replica.progress.is_done
+        return self._replica.is_done
 
     @property
     def trials(self) -> list[Trial]:
         """Copies of all trials, by number; those of other studies, -1, -2, …, are at the end of the list."""
-        with self._lock:
+        with self._replica.lock:
             trials, added = self._replica.progress.trials, self._replica.progress.added
             return [copy_trial(group[number]) for group in (trials, added) for number in sorted(group)]
 
@@ -89,11 +92,71 @@ class StudyView:
 
         Feasible trials come first. If there are several objectives, the value is that of the first one.
         """
-        with self._lock:
+        with self._replica.lock:
             progress = self._replica.progress
             if progress.best is None:
                 return None
             return copy_trial((progress.trials if progress.best >= 0 else progress.added)[progress.best])
+
+    @property
+    def best_trial(self) -> Trial:
+        """The trial with the best value at the largest resource.
+
+        Raises
+        ------
+        OptionError
+            If no trial has a value, or there are several objectives.
+        """
+        if len(self.objectives) > 1:
+            raise OptionError(f"the study {self.name!r} has several objectives: see best_trials")
+        best = self.best
+        if best is None:
+            raise OptionError(f"no trial of the study {self.name!r} has a value; {self._why_no_value()}")
+        return best
+
+    @property
+    def best_params(self) -> dict[str, Any]:
+        """The config of `best_trial`."""
+        return self.best_trial.config
+
+    @property
+    def best_value(self) -> float:
+        """The value of `best_trial`."""
+        best = self.best_trial
+        return best.values[best.resource]
+
+    def trials_dataframe(self) -> Any:
+        """Return a `pandas.DataFrame` with a row per trial: number, value, ``params_…``, state, resource.
+
+        States have Optuna's names: COMPLETE if the trial has reached the maximum resource, PRUNED if it has
+        ended before, FAIL, RUNNING or WAITING.
+        """
+        most = self.settings.setting.max_resource
+        return frame_of(
+            {
+                "number": trial.number,
+                **(
+                    {f"values_{name}": value for name, value in trial.objectives.items()}
+                    or {"value": trial.value}
+                ),
+                **{f"constraints_{name}": value for name, value in trial.constraints.items()},
+                **{f"params_{name}": value for name, value in trial.config.items()},
+                "state": state_of(trial, most),
+                "resource": trial.resource,
+            }
+            for trial in self.trials
+        )
+
+    def _why_no_value(self) -> str:
+        """Return why no trial has a value, as the end of a sentence."""
+        failed = [trial for trial in self.trials if trial.error]
+        if not failed:
+            return "none has ended"
+        first = failed[0]
+        where = (
+            f"Study.trials[{first.number}].traceback says where" if first.traceback else "without a traceback"
+        )
+        return f"{len(failed)} failed, the first with {first.error}; {where}"
 
     @property
     def objectives(self) -> list[str]:
@@ -115,20 +178,18 @@ class StudyView:
     @property
     def space(self) -> Space:
         """The space: as it was declared, or what objectives have suggested so far."""
-        with self._lock:
+        with self._replica.lock:
             progress = self._replica.progress
-            known = progress.searcher.known_space if isinstance(progress.searcher, OpenSearcher) else None
-            return known or progress.scheduler.setting.space
+            inferred = progress.searcher.known_space if isinstance(progress.searcher, OpenSearcher) else None
+            return inferred or progress.scheduler.setting.space
 
     def needed(self, trial: int) -> set[int]:
         """Return the resources at which a trial's checkpoints are needed, in addition to the newest ones."""
-        with self._lock:
-            return self._replica.progress.needed(trial)
+        return self._replica.needed(trial)
 
     def disposable(self) -> list[int]:
         """Return the trials, each once, that ended early and whose checkpoints no job needs."""
-        with self._lock:
-            return self._replica.progress.disposable()
+        return self._replica.disposable()
 
     def saved(self, trial: int, *, checkpoints: str | Path | None = None) -> Any:
         """Return the object in the last checkpoint of a trial, as its trainable saved it, or None.
@@ -149,12 +210,12 @@ class StudyView:
         from onlineauto.tune.workers.running import checkpoints_of
 
         self.refresh()
-        with self._lock:
+        with self._replica.lock:
             trials = self._replica.progress.trials
             if trial not in trials:
                 raise OptionError(f"there is no trial {trial!r}; the study {self.name!r} has {len(trials)}")
             most = trials[trial].job_resource
-        newest = checkpoints_of(self._store, checkpoints).newest(trial, most=most)
+        newest = checkpoints_of(self._replica.store, checkpoints).newest(trial, most=most)
         return None if newest is None else unpack_checkpoint(newest.saved)
 
     def history(self, job: Job | None = None) -> list[dict[str, Any]]:
@@ -175,26 +236,22 @@ class StudyView:
         if job is not None and not isinstance(job, Job):
             raise OptionError(f"job = {job!r}: give what Study.ask returned, or None for all values")
         self.refresh()
-        records = self._store.load()
+        return rows(self._applied_records(until=None if job is None else job.version))
+
+    def _applied_records(self, after: int = 0, until: int | None = None) -> list[Record]:
+        """Return the records of the log between two versions, without those that cannot be applied."""
         skipped = {record.version for record in self.skipped}
-        return rows(records if job is None else records[: job.version], skipped)
-
-
-def copy_trial(trial: Trial) -> Trial:
-    """Return a copy that later records do not change."""
-    return replace(trial, config=dict(trial.config), values=dict(trial.values))
+        records = self._replica.store.load(after)[: None if until is None else until - after]
+        return [record for version, record in enumerate(records, after + 1) if version not in skipped]
 
 
 def rows(
     records: Sequence[Record],
-    skipped: Collection[int] = (),
     *,
-    after: int = 0,
     configs: dict[int, Mapping[str, Any]] | None = None,
     lists: bool = False,
 ) -> list[dict[str, Any]]:
     """Return a row for each value that was reported, intermediate or final, in order."""
-    records = [record for version, record in enumerate(records, after + 1) if version not in skipped]
     configs = {} if configs is None else configs
     configs |= {record["trial"]: record["config"] for record in records if record["kind"] == "asked"}
     configs |= {
@@ -219,3 +276,21 @@ def rows(
         for record in records
         if record["kind"] in ("told", "reported") and record["trial"] in configs
     ]
+
+
+def frame_of(rows: Iterable[Mapping[str, Any]]) -> Any:
+    """Return rows as a `pandas.DataFrame`; raise `PackageError` if pandas is not installed."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise PackageError(f"tables of trials need pandas: {install_hint('tune')}") from error
+    return pd.DataFrame(list(rows))
+
+
+def state_of(trial: Trial, most: int) -> str:
+    """Return the state of a trial in Optuna's words."""
+    if trial.state is State.TERMINATED:
+        return "COMPLETE" if trial.resource >= most else "PRUNED"
+    return {State.RUNNING: "RUNNING", State.ERRORED: "FAIL", State.PAUSED: "PRUNED"}.get(
+        trial.state, "WAITING"
+    )

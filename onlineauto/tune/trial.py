@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
 
+from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers import ResumeFrom, State
 from onlineauto.tune.spaces import Config  # noqa: TC001 - the state of a study has it by its type
+from onlineauto.tune.store.protocol import Claim
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.tune.store import Record
-
+_LONGEST = 4000
+"""Maximum number of characters of a traceback that a study stores; earlier characters are dropped."""
 TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.PENDING: frozenset({State.RUNNING, State.TERMINATED, State.ERRORED}),
     State.RUNNING: frozenset({State.PENDING, State.PAUSED, State.TERMINATED, State.ERRORED}),
@@ -45,20 +47,25 @@ class Job:
     version: int = 0  # Number of records of the study at the claim: the history that this job sees.
     step: int = 0  # The last step that need not be repeated, because its value was reported.
 
-    @classmethod
-    def of(cls, record: Record, version: int, step: int) -> Job:
-        """Return the job of an ``asked`` record, which is the last record of this version."""
-        came_from = record["resume_from"]
-        return cls(
-            record["trial"],
-            dict(record["config"]),
-            record["resource"],
-            None if came_from is None else ResumeFrom(*came_from),
-            record["attempt"],
-            record["owner"],
-            version - 1,
-            step,
-        )
+
+def claim_of(job: Job) -> Claim:
+    """Return the right to write about a job."""
+    try:
+        return Claim(job.trial, job.attempt, job.owner)
+    except AttributeError:
+        raise OptionError(f"job = {job!r}: give a job that Study.ask returned; None is not a job") from None
+
+
+class Reason(str):
+    """Why a job failed, and the traceback of the error."""
+
+    __slots__ = ("traceback",)
+    traceback: str
+
+    def __new__(cls, why: str, traceback: str) -> Self:  # noqa: D102
+        reason = super().__new__(cls, why)
+        reason.traceback = traceback[-_LONGEST:]
+        return reason
 
 
 @dataclass(slots=True)
@@ -93,9 +100,14 @@ class Trial:
     @property
     def is_feasible(self) -> bool:
         """True if no constraint is violated."""
-        return all(each <= 0 for each in self.constraints.values())
+        return all(value <= 0 for value in self.constraints.values())
 
     @property
     def params(self) -> Config:
         """The config, under the name that Optuna gives it."""
         return self.config
+
+
+def copy_trial(trial: Trial) -> Trial:
+    """Return a copy that later records do not change."""
+    return replace(trial, config=dict(trial.config), values=dict(trial.values))

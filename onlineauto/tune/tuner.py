@@ -28,13 +28,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from onlineauto.errors import OptionError, kind_of, short_repr
-from onlineauto.tune.optimizing import UNLIMITED, frame_of
 from onlineauto.tune.plain import count, number
 from onlineauto.tune.schedulers import SCHEDULERS
+from onlineauto.tune.settings import UNLIMITED
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
 from onlineauto.tune.study import Study
-from onlineauto.tune.study_view import rows
-from onlineauto.tune.workers.stoppers import Timeout
+from onlineauto.tune.study_view import frame_of, rows
+from onlineauto.tune.workers.hooks import Timeout
 from onlineauto.tune.workers.trainable import Report, Trainable
 
 if TYPE_CHECKING:
@@ -67,17 +67,18 @@ class ResultGrid(list[Result]):
     def __init__(self, study: Study, metric: str, mode: str, constants: Mapping[str, Any]) -> None:
         self.study, self._metric, self._mode = study, metric, mode
         self._reports: dict[int, list[dict[str, Any]]] = defaultdict(list)
-        skipped = {each.version for each in study.skipped}
-        for row in rows(study._store.load(), skipped, lists=True):  # noqa: SLF001 - of the same package
+        for row in rows(study._applied_records(), lists=True):  # noqa: SLF001 - of the same package
             reports = self._reports[row["trial"]]
             last = reports[-1] if reports else {}
-            found = {
-                name: each for name, each in row.items() if name not in _NO_METRICS and name[:7] != "config_"
+            metrics = {
+                name: value
+                for name, value in row.items()
+                if name not in _NO_METRICS and name[:7] != "config_"
             }
             is_new = not (row["told"] and reports) or row["resource"] == last["training_iteration"] + 1
             if is_new:  # a job that has ended repeats its last report, at the resource that it was to reach
-                found["training_iteration"] = row["resource"]
-            reports[len(reports) - (not is_new) :] = [last | found | {metric: row["value"]}]
+                metrics["training_iteration"] = row["resource"]
+            reports[len(reports) - (not is_new) :] = [last | metrics | {metric: row["value"]}]
         for trial in study.trials:
             metrics = (self._reports[trial.number] or [{}])[-1]
             self.append(Result(trial.number, {**constants, **trial.config}, metrics, trial.error))
@@ -85,7 +86,7 @@ class ResultGrid(list[Result]):
     @property
     def errors(self) -> list[str]:
         """The errors of the trials that failed."""
-        return [each.error for each in self if each.error]
+        return [result.error for result in self if result.error]
 
     def get_best_result(
         self,
@@ -106,13 +107,13 @@ class ResultGrid(list[Result]):
         if not filter_nan_and_inf:
             raise OptionError("filter_nan_and_inf = False is not supported: NaN has no rank")
         scores: dict[int, float] = {}
-        for at, found in enumerate(self._finite("metric", metric)):
-            values = [row[metric] for row in found]
+        for index, reports in enumerate(self._finite("metric", metric)):
+            values = [row[metric] for row in reports]
             if values and scope != "all":
                 last = values[-_SCOPES[scope] :]
                 values = [sum(last) / len(last)]
             if values:
-                scores[at] = best(values)
+                scores[index] = best(values)
         chosen: int = best(scores, key=scores.__getitem__)
         return self[chosen]
 
@@ -121,29 +122,30 @@ class ResultGrid(list[Result]):
 
         Metrics are the last ones, or those of the step where `filter_metric` was best.
         """
-        chosen = [each.metrics for each in self]
+        chosen = [result.metrics for result in self]
         if filter_metric is not None:
             best = _best("filter_mode", filter_mode or self._mode)
-            for at, found in enumerate(self._finite("filter_metric", filter_metric)):
-                chosen[at] = best(found, key=lambda row: row[filter_metric], default=chosen[at])
+            for index, reports in enumerate(self._finite("filter_metric", filter_metric)):
+                chosen[index] = best(reports, key=lambda row: row[filter_metric], default=chosen[index])
         elif filter_mode is not None:
             raise OptionError(f"filter_mode = {short_repr(filter_mode)}: give filter_metric, too")
         return frame_of(
-            {**metrics, "trial_id": each.trial} | {f"config/{name}": v for name, v in each.config.items()}
-            for metrics, each in zip(chosen, self, strict=True)
+            {**metrics, "trial_id": result.trial} | {f"config/{name}": v for name, v in result.config.items()}
+            for metrics, result in zip(chosen, self, strict=True)
         )
 
     def _finite(self, argument: str, metric: str) -> list[list[dict[str, Any]]]:
         """Return the reports of each trial in which a metric is a finite number; raise if there are none."""
-        found = [
-            [row for row in self._reports[each.trial] if isfinite(number(row.get(metric)))] for each in self
+        reports = [
+            [row for row in self._reports[result.trial] if isfinite(number(row.get(metric)))]
+            for result in self
         ]
-        if not any(found):
+        if not any(reports):
             if metric == self._metric:
                 self.study.best_trial  # noqa: B018 - it raises an error with the reason
-            known = ", ".join(sorted({name for each in self for name in each.metrics}))
-            raise OptionError(f"{argument} = {short_repr(metric)}: no trial has reported it, but {known}")
-        return found
+            names = ", ".join(sorted({name for result in self for name in result.metrics}))
+            raise OptionError(f"{argument} = {short_repr(metric)}: no trial has reported it, but {names}")
+        return reports
 
 
 def _best(argument: str, mode: str) -> Callable[..., Any]:
@@ -316,9 +318,11 @@ class Tuner:
         if scheduler.time_attr != "training_iteration":
             raise OptionError(f"time_attr = {short_repr(scheduler.time_attr)}: valid is training_iteration")
         for name in ("metric", "mode"):
-            here, there = getattr(config, name), getattr(scheduler, name)
-            if None not in (here, there) and here != there:
-                raise OptionError(f"TuneConfig({name}={here!r}), but the scheduler has {there!r}: give one")
+            configured, scheduled = getattr(config, name), getattr(scheduler, name)
+            if None not in (configured, scheduled) and configured != scheduled:
+                raise OptionError(
+                    f"TuneConfig({name}={configured!r}), but the scheduler has {scheduled!r}: give one"
+                )
         metric, mode = config.metric or scheduler.metric, config.mode or scheduler.mode
         if metric is None or mode is None:
             raise OptionError(
@@ -328,15 +332,17 @@ class Tuner:
         if not isinstance(stop, Mapping) or {*stop} - {"training_iteration"}:
             raise OptionError(f"stop = {short_repr(stop)}: valid is training_iteration")
         limits = {"stop": stop.get("training_iteration"), "max_t": getattr(scheduler, "max_t", None)}
-        limit = min((count(name, each, 1) for name, each in limits.items() if each is not None), default=None)
+        limit = min(
+            (count(name, limit, 1) for name, limit in limits.items() if limit is not None), default=None
+        )
         if limit is None and isinstance(trainable, type):
             raise OptionError('no limit on steps: give RunConfig(stop={"training_iteration": N})')
         if not isinstance(param_space, Mapping):
             raise OptionError(f"param_space is {kind_of(param_space)}: give parameters by their names")
-        if nested := [name for name, each in param_space.items() if isinstance(each, Mapping)]:
+        if nested := [name for name, value in param_space.items() if isinstance(value, Mapping)]:
             raise OptionError(f"param_space[{nested[0]!r}] is a mapping: give its entries names of their own")
-        space = {name: each for name, each in param_space.items() if isinstance(each, Parameter)}
-        constants = {name: each for name, each in param_space.items() if name not in space}
+        space = {name: value for name, value in param_space.items() if isinstance(value, Parameter)}
+        constants = {name: value for name, value in param_space.items() if name not in space}
         self._metric, self._mode, self._trainable = metric, mode, _Reporting(trainable, constants, metric)
         workers = config.max_concurrent_trials
         self._workers = 0 if workers is None else count("max_concurrent_trials", workers, 0)

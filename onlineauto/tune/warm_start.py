@@ -31,8 +31,8 @@ def added_trials(
 
     The largest resource of the source counts as `max_resource`, because it is that of a complete trial.
     """
-    rows = [_row(at, each, space) for at, each in enumerate(_trials(source, space))]
-    last = {row["trial"] if row["trial"] is not None else -1 - at: row for at, row in enumerate(rows)}
+    rows = [_row(index, trial, space) for index, trial in enumerate(_trials(source, space))]
+    last = {row["trial"] if row["trial"] is not None else -1 - index: row for index, row in enumerate(rows)}
     matching = [
         row
         for row in last.values()
@@ -42,14 +42,14 @@ def added_trials(
         raise OptionError("add_trials: there is no trial with a value")
     most = max(row["resource"] or 0 for row in matching)
     added = []
-    for at, row in enumerate(matching):
+    for index, row in enumerate(matching):
         try:
             config = space.check(row["config"])
             for name, parameter in declared.items():
                 if (cell := parameter.of_cell(config.get(name))) is not None:
                     parameter.check(name, cell)
         except OptionError as error:
-            raise OptionError(f"add_trials: trial {at} of {len(matching)}: {error}") from error
+            raise OptionError(f"add_trials: trial {index} of {len(matching)}: {error}") from error
         resource = row["resource"] or most
         complete = resource == most or resource >= max_resource
         added.append(
@@ -62,7 +62,7 @@ def signs_of(source: Any) -> list[float]:
     """Return the sign of each objective of a study, here or of Optuna; nothing of any other source."""
     if isinstance(source, StudyView):
         return list(source._replica.progress.objectives.values())  # noqa: SLF001 - of the same package
-    return [-1.0 if each.name == "MAXIMIZE" else 1.0 for each in getattr(source, "directions", ())]
+    return [-1.0 if direction.name == "MAXIMIZE" else 1.0 for direction in getattr(source, "directions", ())]
 
 
 def _trials(source: Any, space: Space) -> Iterable[Any]:
@@ -85,7 +85,7 @@ def _trials(source: Any, space: Space) -> Iterable[Any]:
     return trials
 
 
-def _row(at: int, trial: Any, space: Space) -> dict[str, Any]:
+def _row(index: int, trial: Any, space: Space) -> dict[str, Any]:
     """Return a trial as a row: of this library, of Optuna, or of a table."""
     if isinstance(trial, Mapping):
         if "value" not in trial:
@@ -101,7 +101,7 @@ def _row(at: int, trial: Any, space: Space) -> dict[str, Any]:
         key = trial.get("trial", trial.get("number"))
         if ends and str(value).strip().lstrip("+-").lower() in ("inf", "infinity"):
             raise OptionError(
-                f"add_trials: row {at} has the value {value}, which is not finite: leave it out"
+                f"add_trials: row {index} has the value {value}, which is not finite: leave it out"
             )
         return {
             "trial": None if _is_missing(key) else str(key),

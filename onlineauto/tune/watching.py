@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,18 +20,16 @@ from onlineauto.pictures.studies import (
     marks_of,
     values_at_common_resource,
 )
-from onlineauto.tune.optimizing import UNLIMITED
 from onlineauto.tune.replica import Replica
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.searchers.outcome import objectives_of
-from onlineauto.tune.settings import StudySettings
+from onlineauto.tune.settings import UNLIMITED, StudySettings
 from onlineauto.tune.study_view import StudyView, rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from onlineauto.tune.store import Record
-    from onlineauto.tune.store.store_reader import Lease, StudyReader
+    from onlineauto.tune.store.store_reader import StudyReader
     from onlineauto.tune.trial import Trial
 
 _POINTS: Final = 800
@@ -55,17 +52,16 @@ Row = dict[str, Any]
 class StudyWatch(StudyView):
     """A study of a store, as far as its log was read."""
 
-    _store: StudyReader
-
     def __init__(self, store: StudyReader) -> None:
-        self.name, self._store, self._lock = store.name, store, RLock()
         records = store.load()
         if not records:
             raise OptionError(f"there is no study {store.name!r} in the store")
-        self._settings = StudySettings.read(records[0]["settings"], scheduler=None, searcher=None)
-        self._replica = Replica(store, self._settings, store.name)
+        settings = StudySettings.read(records[0]["settings"], scheduler=None, searcher=None)
+        super().__init__(Replica(store, settings, store.name))
+        self.leases = store.leases
+        """Returns the jobs that have an owner now, by trial."""
         self._configs: dict[int, Mapping[str, Any]] = {}
-        names = [*objectives_of(self._settings.mode)]
+        names = [*objectives_of(settings.mode)]
         # the keys of the objectives in the rows of a history
         self._keys = ["value"] if len(names) == 1 else [f"value_{name}" for name in names]
         self._valued: list[Row] = []  # values with which jobs ended, in order
@@ -73,30 +69,27 @@ class StudyWatch(StudyView):
         self._constraints: dict[str, dict[int, float]] = {}  # by name and trial
         self._errors: dict[int, None] = {}  # trials with an error, the latest last
         self._read = 0
-        self._note(records)
+        self._note(len(records))
 
     def follow(self) -> int:
         """Read what is new in the log, and return the number of its records."""
-        with self._lock:
+        with self._replica.lock:
             self.refresh()
             version = self._replica.progress.version
             if version > self._read:
-                self._note(self._store.load(self._read)[: version - self._read])
+                self._note(version)
             return version
-
-    def leases(self) -> list[Lease]:
-        """Return the jobs that have an owner now, by trial."""
-        return self._store.leases()
 
     @property
     def version(self) -> int:
         """The number of records that were read."""
         return self._read
 
-    def _note(self, records: Sequence[Record]) -> None:
-        skipped = {record.version for record in self.skipped}
-        new = rows(records, skipped, after=self._read, configs=self._configs)
-        for row in new:
+    def _note(self, version: int) -> None:
+        """Collect the values, constraints and errors of the records up to a version."""
+        records = self._applied_records(self._read, version)
+        self._read = version
+        for row in rows(records, configs=self._configs):
             if row["told"] and all(math.isfinite(row.get(key, math.nan)) for key in self._keys):
                 self._valued.append(row)
                 if is_feasible(row):
@@ -104,15 +97,14 @@ class StudyWatch(StudyView):
                 for name in [name for name in row if name.startswith("constraint_")]:
                     of_trial = self._constraints.setdefault(name.removeprefix("constraint_"), {})
                     of_trial[row["trial"]] = row[name]
-        for version, record in enumerate(records, self._read + 1):
-            if version not in skipped and record["kind"] == "failed":
+        for record in records:
+            if record["kind"] == "failed":
                 self._errors.pop(record["trial"], None)
                 self._errors[record["trial"]] = None
-        self._read += len(records)
 
     def summary(self) -> Description:
         """Return the number of trials by state, and the incumbent."""
-        with self._lock:
+        with self._replica.lock:
             trials, best = self._replica.progress.trials, self.best
             return {
                 "name": self.name,
@@ -125,7 +117,7 @@ class StudyWatch(StudyView):
 
     def describe(self) -> Description:
         """Return all that a page displays of the study, except for the leases."""
-        with self._lock:
+        with self._replica.lock:
             setting, settings = self.settings.setting, self.settings
             space, keys = self.space.described(), self._keys
             valued, drawn = self._valued, self._feasible or self._valued
@@ -172,7 +164,7 @@ class StudyWatch(StudyView):
         """Return the values in order of arrival, and where the incumbent changed."""
         sign = self._replica.progress.objectives["value"]
         best = best_so_far(valued, sign)
-        changes = [at for at in range(len(best)) if not at or best[at] != best[at - 1]]
+        changes = [index for index in range(len(best)) if not index or best[index] != best[index - 1]]
         losses = sorted(sign * row["value"] for row in valued)
         drawn = _sample(range(len(valued)), _POINTS)
         clip = None
@@ -182,9 +174,13 @@ class StudyWatch(StudyView):
         return {
             "count": len(valued),
             "points": [
-                [at + 1, valued[at]["value"], valued[at]["resource"], valued[at]["trial"]] for at in drawn
+                [index + 1, valued[index]["value"], valued[index]["resource"], valued[index]["trial"]]
+                for index in drawn
             ],
-            "best": [[at + 1, best[at], valued[at]["trial"], valued[at]["resource"]] for at in changes],
+            "best": [
+                [index + 1, best[index], valued[index]["trial"], valued[index]["resource"]]
+                for index in changes
+            ],
             "clip": clip,
         }
 
@@ -215,7 +211,7 @@ class StudyWatch(StudyView):
         used |= {trial.job_resource for trial in trials if trial.state in level}
         group = dict.fromkeys(used, 0)
         if len(used) <= _RUNGS:
-            group = {resource: at for at, resource in enumerate(sorted(used))}
+            group = {resource: index for index, resource in enumerate(sorted(used))}
         else:
             low = max(setting.min_resource, 1)
             group = {resource: int(math.log(max(resource / low, 1), setting.eta) + 1e-9) for resource in used}
@@ -228,10 +224,14 @@ class StudyWatch(StudyView):
         sign = self._replica.progress.objectives.get("value")
         for trial in trials:
             reached = sorted({group[resource] for resource in trial.values})
-            for at in reached:
-                rungs[at]["ended"] += 1
-                outcome = "promoted" if at < reached[-1] else _outcome(trial, at, group, setting.max_resource)
-                rungs[at][outcome].append(trial.number)
+            for rung_index in reached:
+                rungs[rung_index]["ended"] += 1
+                outcome = (
+                    "promoted"
+                    if rung_index < reached[-1]
+                    else _outcome(trial, rung_index, group, setting.max_resource)
+                )
+                rungs[rung_index][outcome].append(trial.number)
             if trial.state in level:
                 rungs[group[trial.job_resource]]["running"].append(trial.number)
             for resource, value in trial.values.items():
@@ -241,7 +241,7 @@ class StudyWatch(StudyView):
         for rung in rungs.values():
             for outcome in _OUTCOMES:
                 rung[outcome] = {"count": len(rung[outcome]), "latest": rung[outcome][-_NAMED:]}
-        return [rungs[at] for at in sorted(rungs)]
+        return [rungs[index] for index in sorted(rungs)]
 
     def _configs_drawn(
         self, valued: Sequence[Row], space: Mapping[str, Mapping[str, Any]], keys: Sequence[str]
@@ -257,7 +257,7 @@ class StudyWatch(StudyView):
             ranked.sort(key=lambda row: row["trial"] not in best)
         good = ranked[: _LINES // 2]
         drawn = [*good, *_sample(ranked[len(good) :], _LINES - len(good))]
-        place = {row["trial"]: at for at, row in enumerate(ranked)}
+        place = {row["trial"]: index for index, row in enumerate(ranked)}
         sample = _sample(at_level, _ROWS)
         return {
             "level": level,
@@ -306,10 +306,10 @@ _OUTCOMES: Final = ("promoted", "waiting", "stopped", "finished", "failed", "run
 """What became of the trials of a rung."""
 
 
-def _outcome(trial: Trial, at: int, group: Mapping[int, int], most: int) -> str:
+def _outcome(trial: Trial, rung: int, group: Mapping[int, int], most: int) -> str:
     """Return what became of a trial after the highest rung that it has reached."""
     if trial.state in (State.RUNNING, State.PENDING):
-        return "promoted" if group[trial.job_resource] > at else "waiting"
+        return "promoted" if group[trial.job_resource] > rung else "waiting"
     if trial.state is State.PAUSED:
         return "waiting"
     if trial.state is State.ERRORED:
@@ -336,4 +336,4 @@ def _sample(items: Sequence[Any], most: int) -> list[Any]:
     """
     if len(items) <= most:
         return [*items]
-    return [items[at] for at in np.linspace(0, len(items) - 1, most).astype(int).tolist()]
+    return [items[index] for index in np.linspace(0, len(items) - 1, most).astype(int).tolist()]

@@ -56,14 +56,14 @@ class Process:
 
         self.target = target
         with _unforked:
-            self.connection, theirs = Pipe()
-            handle = theirs.fileno()
+            self.connection, child_end = Pipe()
+            handle = child_end.fileno()
             words = json.dumps([target, handle, [*map(str, sys.path)], sys.argv])
             inherits: Any = {"pass_fds": [handle], "start_new_session": True}
             if sys.platform == "win32":
                 os.set_handle_inheritable(handle, True)
                 inherits = {"close_fds": False, "creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-            with theirs:
+            with child_end:
                 self._process = subprocess.Popen(  # noqa: S603 - our own module
                     [sys.executable, "-P", "-c", _PROGRAM, words],
                     stdin=subprocess.DEVNULL,
@@ -150,10 +150,10 @@ def process_namespace() -> str:
     """Return a hash of the running kernel and of the namespace of its process numbers; empty if unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
-        known = f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+        identity = f"{boot} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return ""
-    return hashlib.sha256(known.encode()).hexdigest()[:12]
+    return hashlib.sha256(identity.encode()).hexdigest()[:12]
 
 
 class Parent:

@@ -1,4 +1,4 @@
-"""Chaos: workers and controllers are killed at random, the server of the database too, and nothing is lost.
+"""Kill workers, controllers and the server of the database at random, and check that nothing is lost.
 
     python -m tests.tune.chaos [--minutes 10] [sqlite] [postgres]
 
@@ -69,7 +69,7 @@ def made(url: str, name: str) -> Study:
 
 
 class Commands:
-    """Commands that work on a study, and are started again when they were killed."""
+    """Commands that work on a study, and are restarted after they were killed."""
 
     def __init__(self, url: str, name: str, folder: Path) -> None:
         self._folder, self._words = folder, ["--study", url, "--name", name, "--quiet"]
@@ -77,7 +77,7 @@ class Commands:
         self.ended = Counter[int]()
 
     def start(self) -> None:
-        """Let there be two commands."""
+        """Start commands until two are running."""
         for process in [each for each in self._running if each.poll() is not None]:
             self._running.remove(process)
             self.ended[process.returncode] += 1
@@ -92,7 +92,7 @@ class Commands:
             log.close()
 
     def kill(self, draw: random.Random) -> None:
-        """Kill a command, or one of the processes that it has started."""
+        """Kill a command, or one of its processes."""
         process = draw.choice(self._running)
         children = _children(process.pid)
         victim = draw.choice([process.pid, *children])
@@ -100,7 +100,7 @@ class Commands:
             os.kill(victim, signal.SIGKILL)
 
     def end(self) -> None:
-        """End all."""
+        """End all commands."""
         for process in self._running:
             process.terminate()
             self.ended[process.wait(60)] += 1
@@ -118,7 +118,7 @@ def _children(parent: int) -> list[int]:
 
 
 def chaos(url: str, *, seconds: float, server: Server | None = None, seed: int = 0) -> list[str]:
-    """Work on studies until the time is over, among murders; return what was done in each."""
+    """Work on studies while processes are killed; return a summary of each study."""
     draw, said, end = random.Random(seed), [], time.monotonic() + seconds
     for number in count():
         with tempfile.TemporaryDirectory() as folder:
@@ -163,10 +163,10 @@ def check(study: Study, records: Sequence[Record]) -> str:
     trials: Any = study.trials
     assert len(trials) == TRIALS, len(trials)
     unfinished = {
-        each.number: (str(each.state), each.error) for each in trials if str(each.state) != "TERMINATED"
+        trial.number: (str(trial.state), trial.error) for trial in trials if str(trial.state) != "TERMINATED"
     }
     assert all(f"was lost {TRIES} times" in error for _, error in unfinished.values()), unfinished
-    told = Counter((each["trial"], each["resource"]) for each in records if each["kind"] == "told")
+    told = Counter((record["trial"], record["resource"]) for record in records if record["kind"] == "told")
     assert set(told.values()) == {1}, told.most_common(3)
     held: dict[int, int] = {}
     reached: dict[int, int] = {}

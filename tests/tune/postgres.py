@@ -25,7 +25,7 @@ def find_programs() -> Path | None:
 
 
 class Server:
-    """A server that is started and stopped by the tests.
+    """A server that tests start and stop.
 
     Parameters
     ----------

@@ -16,6 +16,8 @@ pytestmark = pytest.mark.chaos
 SECONDS = 60 * float(os.environ.get("ONLINEAUTO_CHAOS_MINUTES", "10"))
 
 
-def test_nothing_is_lost(url: str, request: pytest.FixtureRequest) -> None:
+def test_studies_survive_kills_of_workers_controllers_and_servers(
+    url: str, request: pytest.FixtureRequest
+) -> None:
     server: Server | None = None if url.startswith("sqlite") else request.getfixturevalue("server")
     assert chaos(url, seconds=SECONDS, server=server)

@@ -1,4 +1,4 @@
-"""Jobs of ask and tell: leases that a thread renews, jobs that are given back, what `ask` and `wait` say."""
+"""Jobs of ask and tell: renewed leases, released jobs, and the answers of `ask` and `wait`."""
 
 from __future__ import annotations
 
@@ -8,46 +8,29 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.tune import Categorical, Float, LeaseLost, State, Study, StudyState, Workers
 from onlineauto.tune.progress import TRIES
-from onlineauto.tune.store import MemoryStore
-from onlineauto.tune.workers.jobs import claim_of
+from onlineauto.tune.store import MemoryStore, open_store
+from onlineauto.tune.store.store_reader import StoreReader
+from onlineauto.tune.trial import claim_of
+from tests.tune.studies import Clock, asked
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from onlineauto.tune.trial import Job
 
 pytestmark = pytest.mark.lane("ci")
 
 SPACE = {"x": Float(0, 1)}
 
 
-class Clock:
-    """A time that tests move."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def asked(study: Study) -> Job:
-    job = study.ask()
-    assert job is not None
-    return job
-
-
 def heartbeats() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "onlineauto heartbeat"}
 
 
-def test_a_job_that_takes_longer_than_its_lease_is_still_its_owners(url: str) -> None:
+def test_a_heartbeat_renews_the_lease_of_a_long_job(url: str) -> None:
     first = Study(SPACE, "fifo", storage=url, max_trials=2, lease=3)
     second = Study.load("study", storage=url)
     job = asked(first)
@@ -61,16 +44,24 @@ def test_a_job_that_takes_longer_than_its_lease_is_still_its_owners(url: str) ->
 
 
 def test_the_lease_is_a_setting_of_the_study(url: str) -> None:
-    Study(SPACE, storage=url, lease=2.5)
-    assert Study.load("study", storage=url)._claims.lease == 2.5
-    assert Study(SPACE, storage=url)._claims.lease == 2.5
-    assert Study.load("study", storage=url, lease=7)._claims.lease == 7
-    assert Study.load("study", storage=url).settings.lease == 2.5
-    Study(SPACE, storage=url, name="other")
-    assert Study.load("other", storage=url)._claims.lease == 60
+    studies = [
+        Study(SPACE, storage=url, lease=2.5),
+        Study.load("study", storage=url),
+        Study(SPACE, storage=url),
+        Study.load("study", storage=url, lease=7),
+        Study(SPACE, storage=url, name="other"),
+        Study.load("other", storage=url),
+    ]
+    jobs = [asked(study) for study in studies]
+    reader = StoreReader(url)
+    leases = [lease.lease for name in ("study", "other") for lease in reader.study(name).leases()]
+    reader.close()
+    assert leases == [2.5, 2.5, 2.5, 7, 60, 60]
+    assert studies[3].settings.lease == 2.5
+    assert len(jobs) == 6
 
 
-def test_the_heartbeat_begins_with_the_first_job_and_ends_with_the_last_or_the_study(tmp_path: Path) -> None:
+def test_the_heartbeat_runs_while_the_study_has_a_job(tmp_path: Path) -> None:
     before = heartbeats()  # of earlier tests; their threads may end at any time
     study = Study(SPACE, storage=f"sqlite:///{tmp_path}/s.db", lease=0.1)
     assert not heartbeats() - before
@@ -113,7 +104,7 @@ def test_a_value_is_accepted_until_another_process_has_claimed_the_job() -> None
         second.tell(third, 0.5)
 
 
-def test_a_job_that_is_given_back_is_the_next_one_without_delay(url: str) -> None:
+def test_a_released_job_is_the_next_one_without_delay(url: str) -> None:
     first, second = (Study(SPACE, storage=url) for _ in range(2))
     job = asked(first)
     first.release(job)
@@ -124,7 +115,7 @@ def test_a_job_that_is_given_back_is_the_next_one_without_delay(url: str) -> Non
         first.tell(job, 0.5)
 
 
-def test_nothing_now_is_not_the_end() -> None:
+def test_ask_returns_none_while_another_process_has_the_last_job() -> None:
     store = MemoryStore()
     first, second = (Study(SPACE, "fifo", storage=store, max_trials=1) for _ in range(2))
     job = asked(first)
@@ -150,7 +141,7 @@ def test_a_study_says_why_there_is_no_job() -> None:
     assert study.state is StudyState.DONE
 
 
-def test_waiting_ends_when_a_job_is_free_again() -> None:
+def test_waiting_ends_when_a_lease_expires() -> None:
     clock = Clock()
     store = MemoryStore(clock)
     first, second = (Study(SPACE, "fifo", storage=store, max_trials=1, lease=5) for _ in range(2))
@@ -161,26 +152,20 @@ def test_waiting_ends_when_a_job_is_free_again() -> None:
     assert (again.trial, again.attempt) == (job.trial, 1)
 
 
-def test_a_trial_whose_process_is_lost_each_time_fails_by_the_store_alone(url: str) -> None:
+def test_a_trial_that_loses_each_process_fails_without_a_controller(url: str) -> None:
     Study(SPACE, "fifo", storage=url, max_trials=2)
     for attempt in range(TRIES):
         study = Study.load("study", storage=url)  # a command that is started again
         job = asked(study)
         assert (job.trial, job.attempt) == (0, attempt)
-        study._store.heartbeat([study_claim(job)], -1)  # and dies
+        open_store(url, "study").heartbeat([claim_of(job)], -1)  # and dies
     study = Study.load("study", storage=url)
     assert asked(study).trial == 1
     assert study.trials[0].state is State.ERRORED
     assert study.trials[0].error == "its process was lost 3 times after step 0; it is not tried again"
 
 
-def study_claim(job: Job) -> Any:
-    from onlineauto.tune.workers.jobs import claim_of
-
-    return claim_of(job)
-
-
-def test_a_trial_that_comes_further_each_time_does_not_fail() -> None:
+def test_lost_processes_do_not_count_if_the_trial_progresses() -> None:
     clock = Clock()
     study = Study(SPACE, "fifo", storage=MemoryStore(clock), lease=1, max_trials=1)
     for step in range(1, 9):
@@ -218,7 +203,7 @@ def test_a_trial_that_waits_for_resources_is_pending(tmp_path: Path) -> None:
     assert [trial.preemptions for trial in study.trials] == [0] * 4
 
 
-def test_a_loop_of_wait_and_ask_comes_to_the_end() -> None:
+def test_a_loop_of_wait_and_ask_ends() -> None:
     study = Study(SPACE, "fifo", max_trials=3)
     told = 0
     while study.wait():
@@ -235,9 +220,7 @@ def test_a_step_reported_again_behind_a_record_of_another_process(scheduler: str
     url = f"sqlite:///{tmp_path}/s.db"
     ours = Study(SPACE, scheduler, max_resource=9, max_trials=6, storage=url)
     theirs = Study.load("study", storage=url)
-    mine, other = ours.ask(), theirs.ask()
-    assert mine is not None
-    assert other is not None
+    mine, other = asked(ours), asked(theirs)
     ours.report(mine, 0, 0.5)
     ours.refresh()
     theirs.tell(other, 0.1)
@@ -252,10 +235,9 @@ def test_a_step_reported_again_behind_a_record_of_another_process(scheduler: str
 
 
 @pytest.mark.parametrize("details", [["epoch", 3], "epoch", 3, [], {"n": 10**5000}, {10**5000: 1}])
-def test_details_that_cannot_be_kept_write_nothing(details: Any) -> None:
+def test_invalid_details_write_nothing(details: Any) -> None:
     study = Study(SPACE, "fifo", max_resource=1, max_trials=1)
-    job = study.ask()
-    assert job is not None
+    job = asked(study)
     with pytest.raises(OptionError, match="details"):
         study.tell(job, 1.0, details)
     with pytest.raises(OptionError, match="details"):
@@ -264,7 +246,7 @@ def test_details_that_cannot_be_kept_write_nothing(details: Any) -> None:
     assert [trial.value for trial in study.trials] == [1.0]
 
 
-def test_ask_waits_for_no_job_whose_value_cannot_be_applied() -> None:
+def test_ask_fails_jobs_whose_values_cannot_be_applied() -> None:
     store = MemoryStore()
     study = Study(SPACE, "fifo", max_resource=1, max_trials=2, storage=store)
     jobs = [study.ask(), study.ask()]

@@ -1,4 +1,4 @@
-"""Spaces of ConfigSpace, there and back."""
+"""Conversion of spaces from and to ConfigSpace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onlineauto.tune.spaces.configspace import from_configspace, to_configspace
 theirs = pytest.importorskip("ConfigSpace", reason="the extra configspace is not installed")
 
 
-def test_there_and_back() -> None:
+def test_spaces_survive_a_round_trip() -> None:
     space = Space(
         {
             "rate": Float(1e-4, 1, log=True),
@@ -34,7 +34,7 @@ def test_constants_and_orders_are_choices() -> None:
     }
 
 
-def test_what_a_space_cannot_have_is_refused() -> None:
+def test_unsupported_parts_of_configspace_are_rejected() -> None:
     made = theirs.ConfigurationSpace()
     made.add(theirs.NormalFloatHyperparameter("x", mu=0.5, sigma=0.1, lower=0, upper=1))
     with pytest.raises(OptionError, match="x: a parameter is uniform"):

@@ -1,27 +1,24 @@
-"""DEHB: its strategies, and the defects of its peers, (a) to (k), each pinned to what is right."""
+"""DEHB: its strategies, and laws that other implementations violate."""
 
 from __future__ import annotations
 
 import json
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_scheduler
-from onlineauto.tune import Categorical, Float, Int, Setting, Space, State, Study
+from onlineauto.tune import Categorical, Float, Int, State, Study
 from onlineauto.tune.schedulers.dehb import Dehb
-from onlineauto.tune.schedulers.evolution import (
-    STRATEGIES,
-    Populations,
-    mutant,
-    offspring,
-)
+from onlineauto.tune.schedulers.evolution import STRATEGIES, mutant, offspring
 from onlineauto.tune.schedulers.rungs import hpbandster
 from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.store import MemoryStore
+from tests.tune.playing import SPACE, begun, next_jobs
+from tests.tune.studies import asked, records_of
 
 if TYPE_CHECKING:
     from onlineauto.tune.schedulers import Suggestion
@@ -29,26 +26,23 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.lane("ci")
 
-SPACE = Space({"x": Float(0, 1), "y": Float(0, 1)})
-
 
 def new_scheduler(
-    variant: str = "population",
-    *,
-    brackets: int | None = None,
-    limit: int | None = None,
-    ladder: tuple[int, int] = (1, 27),
+    variant: str = "population", *, brackets: int | None = None, ladder: tuple[int, int] = (1, 27)
 ) -> tuple[Dehb, Searcher]:
-    scheduler, searcher = Dehb(variant, brackets=brackets), SEARCHERS["random"]()
-    scheduler.begin(Setting(space=SPACE, min_resource=ladder[0], max_resource=ladder[1]))
-    searcher.begin(SPACE, seed=0)
-    searcher.limit = limit
-    return scheduler, searcher
+    scheduler = Dehb(variant, brackets=brackets)
+    return scheduler, begun(scheduler, min_resource=ladder[0], max_resource=ladder[1])
 
 
-def asked(scheduler: Dehb, searcher: Searcher, count: int) -> list[Suggestion]:
-    jobs = [scheduler.suggest(searcher) for _ in range(count)]
-    return [job for job in jobs if job is not None]
+def running(scheduler: Dehb, job: Suggestion) -> tuple[int, int, int, int, int | None]:
+    """Return the bracket, rung, level and slot of a running job, and its target."""
+    (bracket, (rung, level, slot, _)), target = scheduler.state_dict()["running"][str(job.trial)]
+    return bracket, rung, level, slot, target
+
+
+def bracket_state(scheduler: Dehb, number: int) -> dict[str, Any]:
+    state: dict[str, Any] = scheduler.state_dict()["brackets"]["brackets"][str(number)]
+    return state
 
 
 def loss_of(job: Suggestion) -> float:
@@ -56,8 +50,8 @@ def loss_of(job: Suggestion) -> float:
 
 
 @pytest.mark.parametrize("variant", ["population", "slots"])
-def test_a_losses_of_different_levels_are_never_compared(variant: str) -> None:
-    """A trial that is promoted keeps the loss of each level."""
+def test_losses_of_different_levels_are_never_compared(variant: str) -> None:
+    """A promoted trial keeps the loss of each level."""
     scheduler, searcher = new_scheduler(variant)
     seen: dict[int, set[float]] = {}
     for step in range(400):
@@ -71,38 +65,38 @@ def test_a_losses_of_different_levels_are_never_compared(variant: str) -> None:
         for level, population in state["parents"].items():
             assert set(population["losses"]) - {inf} <= seen[int(level)]
     for number, bracket in state["brackets"]["brackets"].items():
-        rungs = scheduler._brackets[int(number)].rungs
-        for (_, level), losses in zip(rungs, bracket["losses"], strict=False):
+        for rung, losses in enumerate(bracket["losses"]):
+            level = 3 ** (int(number) % 4 + rung)
             assert {loss for loss in losses if loss is not None} <= seen[level]
 
 
 @pytest.mark.parametrize("variant", ["population", "slots"])
 @pytest.mark.parametrize("brackets", [1, 2, 3, 4])
-def test_b_any_number_of_brackets_works(variant: str, brackets: int) -> None:
+def test_dehb_runs_with_any_number_of_brackets(variant: str, brackets: int) -> None:
     scheduler, searcher = new_scheduler(variant, brackets=brackets)
     for _ in range(300):
-        (job,) = asked(scheduler, searcher, 1)
+        (job,) = next_jobs(scheduler, searcher, 1)
         scheduler.on_result(job.trial, job.resource, loss_of(job))
     assert scheduler.rounds >= 2
 
 
-def test_b_a_parent_slot_has_the_level_of_its_slot() -> None:
+def test_a_parent_slot_has_the_level_of_its_slot() -> None:
     scheduler, searcher = new_scheduler("slots", brackets=3)
     levels: dict[int, set[int]] = {}
     for _ in range(400):
-        (job,) = asked(scheduler, searcher, 1)
+        (job,) = next_jobs(scheduler, searcher, 1)
         levels.setdefault(job.trial, set()).add(job.resource)
-        slot, target = scheduler._running[job.trial]
+        *_, level, _, target = running(scheduler, job)
         if target is not None:
-            assert slot.rung_slot.level in levels[target]
+            assert level in levels[target]
         scheduler.on_result(job.trial, job.resource, loss_of(job))
 
 
 @pytest.mark.parametrize("variant", ["population", "slots"])
-def test_c_what_has_ended_is_forgotten_and_ends_once(variant: str) -> None:
+def test_a_job_ends_once_and_is_then_forgotten(variant: str) -> None:
     scheduler, searcher = new_scheduler(variant)
     for _ in range(300):
-        (job,) = asked(scheduler, searcher, 1)
+        (job,) = next_jobs(scheduler, searcher, 1)
         assert len(scheduler.state_dict()["running"]) == 1
         scheduler.on_result(job.trial, job.resource, loss_of(job))
     assert scheduler.state_dict()["running"] == {}
@@ -111,48 +105,48 @@ def test_c_what_has_ended_is_forgotten_and_ends_once(variant: str) -> None:
 
 
 @pytest.mark.parametrize("variant", ["population", "slots"])
-def test_d_all_trials_may_fail(variant: str) -> None:
+def test_dehb_continues_if_all_trials_fail(variant: str) -> None:
     scheduler, searcher = new_scheduler(variant)
     for _ in range(200):
-        (job,) = asked(scheduler, searcher, 1)
+        (job,) = next_jobs(scheduler, searcher, 1)
         assert scheduler.on_error(job.trial) == {}
     for _ in range(200):
-        (job,) = asked(scheduler, searcher, 1)
+        (job,) = next_jobs(scheduler, searcher, 1)
         scheduler.on_result(job.trial, job.resource, loss_of(job))
 
 
-def test_e_without_a_parent_slot_there_is_no_selection() -> None:
-    """A child without a parent slot stays, however bad; it is not compared with a trial of another level."""
+def test_a_child_without_a_parent_slot_remains() -> None:
+    """The child is not compared with a trial of another level, however large its loss is."""
     scheduler, searcher = new_scheduler("slots")
-    jobs = asked(
+    jobs = next_jobs(
         scheduler, searcher, 28
     )  # 27 of the first bracket, which is not complete, and one of the second
     for job in jobs[:27]:
         scheduler.on_result(job.trial, job.resource, 0.0)
     child = jobs[27]
     assert child.resource == 3
-    assert scheduler._running[child.trial][1] is None
+    assert running(scheduler, child)[-1] is None
     scheduler.on_result(child.trial, child.resource, 9e9)
-    assert scheduler._brackets[1].losses[0][0] == 9e9
-    assert scheduler._brackets[1].trials[0][0] == child.trial
+    state = bracket_state(scheduler, 1)
+    assert (state["losses"][0][0], state["trials"][0][0]) == (9e9, child.trial)
 
 
-def test_f_a_job_belongs_to_its_own_bracket_not_to_the_newest() -> None:
-    """With forty jobs outstanding, the second rung of the first bracket is still promoted."""
+def test_a_result_is_recorded_in_the_bracket_of_its_job() -> None:
+    """With forty running jobs, the second rung of the first bracket is still promoted."""
     scheduler, searcher = new_scheduler("population")
-    jobs = asked(scheduler, searcher, 60)
-    first = [job for job in jobs if scheduler._running[job.trial][0].bracket == 0]
+    jobs = next_jobs(scheduler, searcher, 60)
+    first = [job for job in jobs if running(scheduler, job)[0] == 0]
     assert len(first) == 27
-    assert len({scheduler._running[job.trial][0].bracket for job in jobs}) > 4
+    assert len({running(scheduler, job)[0] for job in jobs}) > 4
     for job in first:
         scheduler.on_result(job.trial, job.resource, loss_of(job))
-    promoted = asked(scheduler, searcher, 9)
+    promoted = next_jobs(scheduler, searcher, 9)
     assert {job.resource for job in promoted} == {3}
     assert {job.trial for job in promoted} <= {job.trial for job in first}
     assert all(job.resume_from == (job.trial, 1) for job in promoted)
 
 
-def test_g_children_leave_their_parents_alone() -> None:
+def test_offspring_does_not_change_its_parents() -> None:
     rng = np.random.default_rng(0)
     pool = [rng.random(6) for _ in range(8)]
     target = rng.random(6)
@@ -162,47 +156,45 @@ def test_g_children_leave_their_parents_alone() -> None:
     assert all((old == new).all() for old, new in zip(before, [*pool, target], strict=True))
 
 
-def test_h_no_rung_is_lost() -> None:
+def test_dehb_has_all_rungs_of_a_long_ladder() -> None:
     scheduler, searcher = new_scheduler("population", ladder=(1, 243))
-    assert asked(scheduler, searcher, 1)[0].resource == 1
-    assert len(scheduler._brackets.system) == 6
+    assert {job.resource for job in next_jobs(scheduler, searcher, 500)} == {3**rung for rung in range(6)}
 
 
 @pytest.mark.parametrize("variant", ["population", "slots"])
 @pytest.mark.parametrize("workers", [1, 4])
-def test_i_a_study_goes_on_from_its_state(variant: str, workers: int) -> None:
-    """Also with jobs of four workers outstanding, all that follows is the same."""
+def test_dehb_continues_from_its_state(variant: str, workers: int) -> None:
+    """A restored state gives the same jobs, also while four workers run."""
     scheduler, searcher = new_scheduler(variant)
     jobs: list[Suggestion] = []
     for _ in range(150):
-        jobs += asked(scheduler, searcher, workers - len(jobs))
+        jobs += next_jobs(scheduler, searcher, workers - len(jobs))
         job = jobs.pop(0)
         scheduler.on_result(job.trial, job.resource, loss_of(job))
     again, other = new_scheduler(variant)
     again.load_state_dict(json.loads(json.dumps(scheduler.state_dict())))
     other.load_state_dict(json.loads(json.dumps(searcher.state_dict())))
     for _ in range(100):
-        jobs += (new := asked(scheduler, searcher, workers - len(jobs)))
-        assert asked(again, other, len(new)) == new
+        jobs += (new := next_jobs(scheduler, searcher, workers - len(jobs)))
+        assert next_jobs(again, other, len(new)) == new
         job = jobs.pop(0)
         changed = scheduler.on_result(job.trial, job.resource, loss_of(job))
         assert again.on_result(job.trial, job.resource, loss_of(job)) == changed
 
 
-def test_j_a_told_value_is_one_record() -> None:
-    """What a store is given does not grow with the study."""
+def test_a_value_is_one_small_record() -> None:
+    """The size of a record does not grow with the study."""
     study = Study({"x": Float(0, 1)}, scheduler="dehb")
     for _ in range(300):
-        job = study.ask()
-        assert job is not None
+        job = asked(study)
         study.tell(job, 1.0)
-    records = study._store.load()
-    assert len(records) == 1 + 2 * 300
-    assert max(len(json.dumps(record)) for record in records[1:]) < 250
+    records = records_of(study)
+    assert len(records) == 2 * 300
+    assert max(len(json.dumps(record)) for record in records) < 250
 
 
 @pytest.mark.parametrize("variant", ["population", "slots"])
-def test_k_an_objective_that_raises_ends_its_trial_and_no_more(variant: str) -> None:
+def test_an_objective_that_raises_fails_only_its_trial(variant: str) -> None:
     calls = [0]
 
     def raising(config: object, resource: int) -> float:
@@ -221,47 +213,40 @@ def test_k_an_objective_that_raises_ends_its_trial_and_no_more(variant: str) -> 
 
 def test_the_first_bracket_has_as_many_new_configs_as_its_first_rung() -> None:
     scheduler, searcher = new_scheduler("population", ladder=(3, 27))
-    assert isinstance(scheduler._parents, Populations)
-    sizes = {level: len(each.codes) for level, each in scheduler._parents.levels.items()}
-    assert sizes == {3: 9, 9: 3, 27: 3}
+    populations = scheduler.state_dict()["parents"]
+    assert {level: len(state["codes"]) for level, state in populations.items()} == {"3": 9, "9": 3, "27": 3}
     for _ in range(sum(size for size, _ in hpbandster(3, 27, 3)[0])):
-        (job,) = asked(scheduler, searcher, 1)
+        (job,) = next_jobs(scheduler, searcher, 1)
         scheduler.on_result(job.trial, job.resource, loss_of(job))
     assert len(scheduler.state_dict()["configs"]) == 9
 
 
-def test_the_first_bracket_of_slots_is_successive_halving_of_the_searchers_configs() -> None:
+def test_the_first_bracket_of_slots_halves_the_configs_of_the_searcher() -> None:
     scheduler, searcher = new_scheduler("slots")
     other = SEARCHERS["random"]()
     other.begin(SPACE, seed=0)
-    jobs = asked(scheduler, searcher, 27)
+    jobs = next_jobs(scheduler, searcher, 27)
     assert [job.config for job in jobs] == [other.ask() for _ in jobs]
     for job in jobs:
         scheduler.on_result(job.trial, job.resource, loss_of(job))
     best = sorted(jobs, key=loss_of)[:9]
-    assert [job.trial for job in asked(scheduler, searcher, 9)] == [job.trial for job in best]
+    assert [job.trial for job in next_jobs(scheduler, searcher, 9)] == [job.trial for job in best]
 
 
-def test_an_equal_child_takes_a_members_place_but_not_a_slots() -> None:
-    for variant, takes in (("population", True), ("slots", False)):
+def test_an_equal_child_replaces_a_member_but_not_the_trial_of_a_slot() -> None:
+    for variant in ("population", "slots"):
         scheduler, searcher = new_scheduler(variant)
-        for _ in range(500):
-            (job,) = asked(scheduler, searcher, 1)
-            slot, target = scheduler._running[job.trial]
-            parents = scheduler._parents
+        for _ in range(300):
+            (job,) = next_jobs(scheduler, searcher, 1)
+            bracket, rung, level, slot, target = running(scheduler, job)
             scheduler.on_result(job.trial, job.resource, 1.0)
-            if isinstance(parents, Populations):
-                assert target is not None
-                took = parents.levels[job.resource].trials[target] == job.trial
-                assert took is takes
-            elif slot.bracket > 0 and target is not None:
-                assert (
-                    scheduler._brackets[slot.bracket].trials[slot.rung_slot.rung][slot.rung_slot.slot]
-                    != job.trial
-                )
+            if variant == "population":
+                assert scheduler.state_dict()["parents"][str(level)]["trials"][target] == job.trial
+            elif bracket > 0 and target is not None:
+                assert bracket_state(scheduler, bracket)["trials"][rung][slot] != job.trial
 
 
-def test_a_small_space_comes_to_an_end() -> None:
+def test_dehb_ends_in_a_small_space() -> None:
     study = Study({"n": Int(0, 3), "word": Categorical(["a", "b"])}, scheduler="dehb", max_resource=9)
     jobs = 0
     while (job := study.ask()) is not None:
@@ -284,7 +269,7 @@ def test_a_strategy_is_a_scheduler_that_improves(strategy: str) -> None:
     assert best.value < 0.02
 
 
-def test_strategies_are_those_of_the_book() -> None:
+def test_strategies_have_the_formulas_of_differential_evolution() -> None:
     parents = [np.array([each]) for each in (0.5, 0.4, 0.2, 0.6, 0.3)]
     target, best, fill = np.array([0.9]), np.array([0.1]), np.array([0.0])
     expected = {"rand1": 0.6, "rand2": 0.75, "rand2dir": 0.475, "best1": 0.15, "best2": None}
@@ -300,7 +285,7 @@ def test_slots_have_one_strategy() -> None:
 
 
 @pytest.mark.parametrize("searcher", ["random", "quasi"])
-def test_the_log_says_that_a_small_space_has_no_more(searcher: str) -> None:
+def test_dehb_records_that_a_small_space_is_exhausted(searcher: str) -> None:
     space = {"c": Categorical(["a", "b"]), "k": Int(1, 3, when={"c": ["a"]})}
     for seed in range(4):
         store = MemoryStore()

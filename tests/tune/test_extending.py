@@ -1,8 +1,7 @@
-"""Studies that are given more trials, or a larger resource; and what is enqueued after the end."""
+"""Studies that get more trials or a larger resource, and configs that are enqueued after the end."""
 
 from __future__ import annotations
 
-import json
 import logging
 from contextlib import suppress
 from random import Random
@@ -17,7 +16,8 @@ from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.pbt import Pbt
-from onlineauto.tune.store import MemoryStore
+from onlineauto.tune.store import MemoryStore, open_store
+from tests.tune.studies import state_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def value(config: Any, resource: int) -> float:
 
 
 @pytest.mark.parametrize("scheduler", ["hyperband", "race", "dehb", "asha", "median", "fifo"])
-def test_the_same_script_with_more_trials_goes_on(scheduler: str, url: str) -> None:
+def test_a_script_with_more_trials_extends_its_study(scheduler: str, url: str) -> None:
     arguments: dict[str, Any] = {"storage": url, "max_resource": 9}
     Study(SPACE, scheduler, max_trials=5, **arguments).run(value)
     other = Study.load("study", storage=url)
@@ -45,14 +45,14 @@ def test_the_same_script_with_more_trials_goes_on(scheduler: str, url: str) -> N
     assert study.skipped == []
     other.refresh()
     again = Study.load("study", storage=url)
-    states = [json.dumps(each._current().state_dict(), sort_keys=True) for each in (study, other, again)]
-    assert len(set(states)) == 1
+    assert state_of(study) == state_of(other) == state_of(again)
     assert again.settings.max_trials == 12
     assert {trial.state for trial in again.trials} <= {State.TERMINATED, State.PAUSED}
 
 
 def test_a_study_may_only_grow(url: str) -> None:
     study = Study(SPACE, storage=url, max_trials=5, max_resource=27)
+    store = open_store(url, "study")
     for smaller in ({"max_trials": 4}, {"max_resource": 9}):
         with pytest.raises(OptionError, match="these limits may only grow"):
             study.extend(**smaller)
@@ -61,7 +61,7 @@ def test_a_study_may_only_grow(url: str) -> None:
     with pytest.raises(OptionError, match="with max_trials = 5, not None"):
         Study(SPACE, storage=url, max_resource=27)
     study.extend(max_trials=5)
-    assert len(study._store.load()) == 1
+    assert len(store.load()) == 1
 
 
 @pytest.mark.parametrize("scheduler", ["hyperband", "race", "asha", "median", "fifo"])
@@ -87,11 +87,11 @@ def test_a_snapshot_keeps_the_limits() -> None:
     study.run(value)
     assert store.snapshot() is not None
     again = Study.load("study", storage=store)
-    assert json.dumps(again._current().state_dict()) == json.dumps(study._current().state_dict())
+    assert state_of(again) == state_of(study)
 
 
 @pytest.mark.parametrize("scheduler", ["dehb"])
-def test_a_scheduler_that_cannot_change_its_resource_says_so(scheduler: str) -> None:
+def test_dehb_rejects_another_maximum_resource(scheduler: str) -> None:
     study = Study(SPACE, scheduler, max_trials=5, max_resource=9)
     with pytest.raises(OptionError, match=f"scheduler '{scheduler}' keeps the 9 that it began with"):
         study.extend(max_resource=27)
@@ -99,7 +99,7 @@ def test_a_scheduler_that_cannot_change_its_resource_says_so(scheduler: str) -> 
     assert study.settings.max_trials == 6
 
 
-def test_more_jobs_of_a_study_that_is_done_are_no_silence(url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_of_a_study_that_is_done_is_explained(url: str, caplog: pytest.LogCaptureFixture) -> None:
     Study(SPACE, "fifo", storage=url, max_trials=5).run(value)
     study = Study.load("study", storage=url)
     with caplog.at_level(logging.WARNING):
@@ -132,17 +132,18 @@ def test_a_config_that_is_enqueued_after_the_end_is_tried(scheduler: str, url: s
 
 @pytest.mark.parametrize("scheduler", ["hyperband", "race", "asha", "median", "pbt", "fifo"])
 def test_a_larger_resource_alone_is_rejected_once_a_study_is_done(scheduler: str, url: str) -> None:
-    """No trial would be given more; it was accepted, and nothing ran."""
+    """No trial would get more resource, so nothing would run."""
     study = Study(SPACE, scheduler, storage=url, max_trials=9, max_resource=9)
     study.run(value)
-    written = len(study._store.load())
+    store = open_store(url, "study")
+    written = len(store.load())
     with pytest.raises(
         OptionError, match="is done, and has no job with max_trials = 9 and max_resource = 27"
     ):
         study.extend(max_resource=27)
     with pytest.raises(OptionError, match="trials that have ended are given no more"):
         Study(SPACE, scheduler, storage=url, max_trials=9, max_resource=27)
-    assert (len(study._store.load()), study.is_done) == (written, True)
+    assert (len(store.load()), study.is_done) == (written, True)
     if scheduler != "pbt":  # whose population is complete
         study.extend(max_trials=10, max_resource=27)
         assert study.ask() is not None
@@ -167,7 +168,7 @@ def value_of_n(config: Any) -> float:
 def test_every_config_that_is_enqueued_after_the_last_trial_began_is_tried(
     scheduler: Any, is_done: bool, url: str
 ) -> None:
-    """PBT tried none of them, and no scheduler one that came while the last trials were running."""
+    """This includes PBT, and configs that are enqueued while the last trials are running."""
     study = Study({"n": Int(0, 1)}, scheduler, "grid", storage=url, max_resource=9)
     jobs = all_jobs(study)
     while is_done and jobs:
@@ -184,8 +185,8 @@ def test_every_config_that_is_enqueued_after_the_last_trial_began_is_tried(
     assert len(study.trials) == 4
     again = Study.load("study", storage=url)
     assert again.skipped == []
-    assert [(each.config, each.state) for each in again.trials] == [
-        (each.config, each.state) for each in study.trials
+    assert [(trial.config, trial.state) for trial in again.trials] == [
+        (trial.config, trial.state) for trial in study.trials
     ]
 
 
@@ -202,7 +203,7 @@ def tell_all(study: Study, jobs: list[Job]) -> None:
 
 
 class Closed(FifoScheduler):
-    """Begins no trial once it has ended, whatever it is told."""
+    """Begins no trial after its end, even if it is extended."""
 
     name = "closed"
 
@@ -210,21 +211,21 @@ class Closed(FifoScheduler):
         self.setting = setting
 
 
-def test_a_scheduler_that_takes_no_more_configs_says_so() -> None:
+def test_a_scheduler_that_accepts_no_more_configs_is_named() -> None:
     study = Study({"n": Int(0, 1)}, Closed(), "grid")
     study.run(value_of_n)
     with pytest.raises(OptionError, match="is done, and its scheduler 'closed' takes no more"):
         study.enqueue({"n": 1})
 
 
-def test_a_config_for_which_there_is_no_trial_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_config_beyond_the_limit_of_trials_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     study = Study(SPACE, "fifo", max_trials=1)
     assert study.ask() is not None
     study.enqueue({"x": 0.5})
     assert "the config that was enqueued is tried only if it is extended" in caplog.text
 
 
-def test_the_command_with_more_trials_goes_on(
+def test_a_command_with_more_trials_extends_its_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -241,7 +242,7 @@ def test_the_command_with_more_trials_goes_on(
 
 @pytest.mark.parametrize("wrong", ["9", 8.5, True, float("nan"), 0, 10**30])
 @pytest.mark.parametrize("what", ["max_trials", "max_resource"])
-def test_extend_refuses_what_is_no_count(what: str, wrong: Any) -> None:
+def test_extend_rejects_invalid_counts(what: str, wrong: Any) -> None:
     study = Study({"x": Float(0, 1)}, "fifo", max_trials=4, max_resource=3)
     with pytest.raises(OptionError, match=f"{what} = .* whole number"):
         study.extend(**{what: wrong})
@@ -249,7 +250,7 @@ def test_extend_refuses_what_is_no_count(what: str, wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("scheduler", [*SCHEDULERS, Pbt(3, 2), Dehb("slots"), Asha("stopping")])
-def test_a_study_that_grows_at_random_comes_to_its_end_in_every_process(scheduler: Any) -> None:
+def test_a_study_that_grows_at_random_has_one_state_in_all_processes(scheduler: Any) -> None:
     for seed in range(8):
         draw, store = Random(seed), MemoryStore()
         most = draw.choice([None, 1, 5, 12])
@@ -277,8 +278,7 @@ def test_a_study_that_grows_at_random_comes_to_its_end_in_every_process(schedule
             end(draw, other, job)
         study.refresh()
         again = Study.load("study", storage=store)
-        states = [json.dumps(each._current().state_dict()) for each in (study, other, again)]
-        assert len(set(states)) == 1, seed
+        assert state_of(study) == state_of(other) == state_of(again), seed
         assert again.skipped == [], seed
         if job is None:
             assert study.is_done, seed

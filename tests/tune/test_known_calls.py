@@ -1,4 +1,4 @@
-"""Scripts for Optuna and Ray Tune: two changed lines, which have the original beside them."""
+"""Scripts for Optuna and Ray Tune run with two changed lines."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 import onlineauto.tune as ours
 from onlineauto.errors import OptionError
+from tests.tune.studies import records_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -206,7 +207,7 @@ def test_arguments_of_optuna_have_their_effect(monkeypatch: pytest.MonkeyPatch) 
     )
     assert [trial.config["x"] == 0.25 for trial in study.trials] == [True, True, False]
     study.enqueue_trial({"x": study.trials[2].config["x"]}, skip_if_exists=True)
-    assert not study._replica.progress.searcher.queued
+    assert [record["kind"] for record in records_of(study)].count("enqueued") == 2
     assert collected == ["all", "call"] * 3
     with pytest.raises(OptionError, match="catch = 'ValueError': give types of exceptions"):
         study.optimize(first_value, n_trials=1, catch="ValueError")  # type: ignore[arg-type]
@@ -219,7 +220,7 @@ def test_arguments_of_optuna_have_their_effect(monkeypatch: pytest.MonkeyPatch) 
             in_trial("report", odd, 1)(ours.create_study())
 
 
-def test_trials_of_the_other_direction_are_refused() -> None:
+def test_trials_of_the_other_direction_are_rejected() -> None:
     optuna = pytest.importorskip("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     for make in (optuna.create_study, ours.create_study):

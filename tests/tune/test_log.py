@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 import zlib
@@ -18,6 +17,7 @@ from onlineauto.tune.store import MemoryStore, Record, Store, open_store
 from onlineauto.tune.store.store_reader import StoreReader
 from onlineauto.tune.watching import StudyWatch
 from tests.tune.store.test_sql_store import execute
+from tests.tune.studies import asked, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,12 +29,6 @@ SPACE = {"x": Float(0, 1)}
 SCHEDULERS = ["hyperband", "race", "dehb", "asha", "median", "pbt", "fifo"]
 
 
-def asked(study: Study) -> Job:
-    job = study.ask()
-    assert job is not None
-    return job
-
-
 def run_to_the_end(study: Study) -> None:
     while (job := study.ask()) is not None:
         if job.resource > 1:
@@ -42,11 +36,9 @@ def run_to_the_end(study: Study) -> None:
         study.tell(job, job.config["x"])
 
 
-def state_of(study: Study) -> dict[str, Any]:
-    state = study._current().state_dict()
-    del state["skipped"], state["version"]
-    found: dict[str, Any] = json.loads(json.dumps(state))
-    return found
+def applied_state(study: Study) -> dict[str, Any]:
+    """Return the state without the number of records and those that were skipped."""
+    return {name: part for name, part in state_of(study).items() if name not in ("skipped", "version")}
 
 
 UNFIT: list[Record] = [
@@ -96,7 +88,9 @@ def test_an_unfit_record_at_any_position_changes_nothing_else(
     for position in range(1, len(records) + 1, 1 if in_memory else 7):
         unfit = UNFIT[position % len(UNFIT)]
         # A job's number of the scheduler's next trial makes the scheduler itself refuse the record.
-        seen = [each for each in records[:position] if each["kind"] == "asked" and not each["attempt"]]
+        seen = [
+            record for record in records[:position] if record["kind"] == "asked" and not record["attempt"]
+        ]
         if position % 3 == 0:
             unfit = {**UNFIT[6], "trial": len(seen), "resource": 8, "config": {"x": 0.5}}
         store: Store = (
@@ -106,14 +100,14 @@ def test_an_unfit_record_at_any_position_changes_nothing_else(
         for record in [*records[1:position], unfit, *records[position:]]:
             store.append(record)
         again = Study.load("study", storage=store)
-        assert state_of(again) == state_of(study), unfit
-        assert [each.version for each in again.skipped] == [position + 1], unfit
+        assert applied_state(again) == applied_state(study), unfit
+        assert [skip.version for skip in again.skipped] == [position + 1], unfit
         assert again.history() == study.history()
         assert again.ask() is None
 
 
 def written_log(scheduler: str, side_by_side: int) -> list[Record]:
-    """Return the log of a study that has ended, whose jobs ran side by side."""
+    """Return the log of a completed study whose jobs ran in parallel."""
     store = MemoryStore()
     study = Study(SPACE, scheduler, storage=store, max_resource=9, max_trials=8)
     running: list[Job] = []
@@ -131,8 +125,8 @@ def written_log(scheduler: str, side_by_side: int) -> list[Record]:
 def stored_log(records: list[Record], url: str) -> None:
     store = open_store(url, "study")
     store.begin(records[0])
-    for each in records[1:]:
-        store.append(each)
+    for record in records[1:]:
+        store.append(record)
 
 
 def check_copy(records: list[Record], position: int, storage: str) -> None:
@@ -144,9 +138,9 @@ def check_copy(records: list[Record], position: int, storage: str) -> None:
     copied, expected = MemoryStore(), MemoryStore()
     copy_study(from_study_name="study", from_storage=storage, to_storage=copied)
     assert list(copied.load()[:position]) == records[:position]
-    assert {each["kind"] for each in copied.load()[position:]} <= {"expired"}
-    for each in records[:position]:
-        expected.append(each)
+    assert {record["kind"] for record in copied.load()[position:]} <= {"expired"}
+    for record in records[:position]:
+        expected.append(record)
     again = Study.load("study", storage=copied)
     assert again.history() == Study.load("study", storage=expected).history()
     run_to_the_end(again)
@@ -191,13 +185,14 @@ def test_a_running_study_ends_at_a_damaged_record(url: str) -> None:
         other.ask()
 
 
-def test_a_copy_has_the_records_that_cannot_be_applied_and_its_running_jobs_wait(url: str) -> None:
+def test_a_copy_keeps_unfit_records_and_releases_running_jobs(url: str) -> None:
     study = Study(SPACE, "fifo", storage=url, max_trials=3, max_resource=1)
     job = asked(study)
     study.tell(asked(study), 0.5)
     foreign = [UNFIT[0], UNFIT[1], UNFIT[7], UNFIT[9], *UNFIT[-2:]]
+    store = open_store(url, "study")
     for record in foreign:
-        study._store.append(record)
+        store.append(record)
     copied = MemoryStore()
     copy_study(from_study_name="study", from_storage=url, to_storage=copied)
     again = Study.load("study", storage=copied)
@@ -210,8 +205,9 @@ def test_records_that_cannot_be_applied_are_not_read_elsewhere(url: str) -> None
     study = Study(SPACE, "fifo", storage=url, max_trials=9, max_resource=1)
     study.enqueue({"x": 0.5})
     unfit: list[Record] = [{"no": "kind"}, {"kind": "enqueued"}, {"kind": "enqueued", "config": {"x": 7}}]
+    store = open_store(url, "study")
     for record in unfit:
-        study._store.append(record)
+        store.append(record)
     for _ in range(2):
         study.enqueue_trial({"x": 0.5}, skip_if_exists=True)
         study.enqueue_trial({"x": 0.25}, skip_if_exists=True)
@@ -242,7 +238,7 @@ def test_a_skipped_record_is_reported_once_with_its_position(caplog: pytest.LogC
         for _ in range(3):
             study.refresh()
             assert asked(study).trial >= 0
-    warnings = [each.getMessage() for each in caplog.records if "is skipped" in each.getMessage()]
+    warnings = [record.getMessage() for record in caplog.records if "is skipped" in record.getMessage()]
     assert warnings == [
         "record 2 of study 'study' (told) cannot be applied, and is skipped: there is no trial 999"
     ]
@@ -251,7 +247,7 @@ def test_a_skipped_record_is_reported_once_with_its_position(caplog: pytest.LogC
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_a_report_beyond_the_rung_is_one_at_the_rung(scheduler: str, url: str) -> None:
+def test_a_report_beyond_the_rung_counts_as_one_at_the_rung(scheduler: str, url: str) -> None:
     arguments: dict[str, Any] = {"storage": url, "min_resource": 3, "max_resource": 27, "max_trials": 40}
     study = Study(SPACE, scheduler, **arguments)
     for _ in range(3):
@@ -284,7 +280,7 @@ class Twice(Hyperband):
 
 
 @pytest.mark.parametrize("most", [1, 1000])
-def test_an_error_of_a_scheduler_leaves_the_study_whole(most: int, url: str) -> None:
+def test_an_error_of_a_scheduler_fails_at_most_one_trial(most: int, url: str) -> None:
     Twice.errors, Twice.most = 0, most
     study = Study(SPACE, Twice(), storage=url, max_resource=9, max_trials=9)
     best = study.run(lambda config: config["x"])
@@ -298,12 +294,12 @@ def test_an_error_of_a_scheduler_leaves_the_study_whole(most: int, url: str) -> 
     else:
         assert [trial.number for trial in errored] == [1]
         assert "ArithmeticError: a scheduler of one's own" in errored[0].error
-        assert [each.kind for each in study.skipped] == ["told"]
+        assert [skip.kind for skip in study.skipped] == ["told"]
     assert study.run(lambda config: config["x"]) is not None
 
 
 class Hearing(Searcher):
-    """Notes what it hears, and may raise an error at one thing."""
+    """Records the calls that it receives, and may raise an error in one of them."""
 
     name = "hearing"
     heard: list[tuple[Any, ...]]
@@ -337,7 +333,7 @@ class Hearing(Searcher):
         self._hear("complete", config["x"])
 
 
-def test_a_searcher_hears_each_step_each_error_and_completion() -> None:
+def test_a_searcher_receives_each_step_error_and_completion() -> None:
     study = Study(SPACE, "fifo", Hearing(), max_resource=3, max_trials=2, mode="max", retries=1)
     job = asked(study)
     study.report(job, 1, 1.0)
@@ -350,7 +346,7 @@ def test_a_searcher_hears_each_step_each_error_and_completion() -> None:
 
 
 @pytest.mark.parametrize("what", ["report", "result", "retry", "error", "complete"])
-def test_an_error_of_a_searcher_is_reported_and_the_study_goes_on(
+def test_an_error_of_a_searcher_is_reported_and_the_study_continues(
     what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     searcher = type("Raising", (Hearing,), {"raises": what})()
@@ -397,7 +393,7 @@ def test_an_extension_that_cannot_be_applied_is_skipped(record: Record) -> None:
     study = Study(SPACE, "hyperband", storage=store, max_resource=9, max_trials=4)
     store.append(record)
     study.refresh()
-    assert [(each.version, each.kind) for each in study.skipped] == [(2, "extended")]
+    assert [(skip.version, skip.kind) for skip in study.skipped] == [(2, "extended")]
     assert (study.settings.max_trials, study.settings.setting.max_resource) == (4, 9)
     run_to_the_end(study)
     assert len(study.trials) == 4
@@ -405,7 +401,7 @@ def test_an_extension_that_cannot_be_applied_is_skipped(record: Record) -> None:
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("searcher", ["random", "quasi", "tpe", "grid", "own"])
-def test_a_record_that_there_is_no_job_fits_only_where_there_is_none(scheduler: str, searcher: str) -> None:
+def test_an_idle_record_fits_only_if_there_is_no_job(scheduler: str, searcher: str) -> None:
     whole = MemoryStore()
     own = Hearing() if searcher == "own" else None
     study = Study(SPACE, scheduler, own or searcher, storage=whole, max_resource=9, max_trials=6)
@@ -418,16 +414,16 @@ def test_a_record_that_there_is_no_job_fits_only_where_there_is_none(scheduler: 
     run_to_the_end(again)
     assert again.is_done
     assert len(again.trials) == (5 if searcher == "grid" and scheduler != "pbt" else 6)
-    assert [each.kind for each in again.skipped] == ["idle"]
+    assert [skip.kind for skip in again.skipped] == ["idle"]
     fresh = Study.load("study", storage=store, searcher=own)
-    assert state_of(fresh) == state_of(again)
+    assert applied_state(fresh) == applied_state(again)
     assert len(fresh.skipped) == 1
     assert "it says {'kind': 'idle'}" in fresh.skipped[0].why
 
 
 @pytest.mark.parametrize("body", ["{", "{}", '{"version":1}', "[]", '{"version":9,"trainable":null}'])
 @pytest.mark.parametrize("has_checksum", [True, False])
-def test_a_damaged_snapshot_is_not_used_since_the_log_has_all(
+def test_a_damaged_snapshot_is_replaced_by_the_log(
     body: str, has_checksum: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     url, version = f"sqlite:///{tmp_path}/study.db", 9
@@ -443,6 +439,5 @@ def test_a_damaged_snapshot_is_not_used_since_the_log_has_all(
     assert "the snapshot of study 'study' is not used" in caplog.text
     again.tell(asked(again), 0.25)
     assert again.ask() is None
-    assert again.best is not None
-    assert again.best.number == 5
+    assert again.best_trial.number == 5
     assert not again.skipped

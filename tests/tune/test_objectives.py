@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,8 @@ from onlineauto.tune import (
 )
 from onlineauto.tune.searchers.outcome import INFEASIBLE, losses_of
 from onlineauto.tune.searchers.pareto import front, ranked, spread
+from onlineauto.tune.store import MemoryStore, StudySnapshot, open_store
+from tests.tune.studies import asked, records_of, state_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,10 +59,10 @@ def test_front_and_ranks_agree_with_the_definition() -> None:
         assert set(front(losses).tolist()) == fronts[0]
         order = ranked(losses, count).tolist()
         assert sorted(order) == list(range(count))
-        number = [next(at for at, each in enumerate(fronts) if row in each) for row in order]
+        number = [next(at for at, front_rows in enumerate(fronts) if row in front_rows) for row in order]
         assert number == sorted(number)
         few = ranked(losses, 3).tolist()
-        best = sorted(row for each in fronts[:3] for row in each)
+        best = sorted(row for front_rows in fronts[:3] for row in front_rows)
         assert set(few[:3]) <= set(best)
 
 
@@ -126,16 +127,12 @@ def test_stored_study_has_the_same_front_and_continues(url: str) -> None:
 def test_a_snapshot_restores_objectives_constraints_and_the_searcher(url: str) -> None:
     study = Study(SPACE, mode={"loss": "min", "size": "max"}, max_resource=3, max_trials=30, storage=url)
     study.run(named)
-    progress = study._replica.progress
-    state = json.loads(json.dumps(progress.state_dict()))
-    copy = study._settings.progress()
-    copy.load_state_dict(state)
-    assert copy.trials == progress.trials
-    assert copy.state_dict() == progress.state_dict()
-    for each in (copy, progress):
-        each.searcher.limit = 31
-    rng = [np.random.default_rng(0) for _ in range(2)]
-    assert copy.searcher.propose(31, rng[0]) == progress.searcher.propose(31, rng[1])
+    store = open_store(url, "study")
+    snapshot = StudySnapshot(len(store.load()), state_of(study))
+    store.save(snapshot)
+    copy = Study.load("study", storage=url)
+    assert copy.trials == study.trials
+    assert state_of(copy) == snapshot.state
 
 
 def test_objective_suggests_parameters_and_returns_several_values() -> None:
@@ -149,8 +146,8 @@ def test_objective_suggests_parameters_and_returns_several_values() -> None:
     study.optimize(objective, n_trials=40)
     assert 3 <= len(study.best_trials) < 40
     assert all(trial.constraints["limit"] <= 0 for trial in study.best_trials)
-    assert {each.number for each in study.trials if not each.is_feasible} == {
-        each.number for each in study.trials if float(str(each.config["x"])) > 0.9
+    assert {trial.number for trial in study.trials if not trial.is_feasible} == {
+        trial.number for trial in study.trials if float(str(trial.config["x"])) > 0.9
     }
     frame = pytest.importorskip("pandas") and study.trials_dataframe()
     assert {"values_0", "values_1", "constraints_limit"} <= set(frame.columns)
@@ -177,7 +174,7 @@ def test_objective_suggests_parameters_and_returns_several_values() -> None:
         ({"mode": 3}, "mode = 3: valid are"),
     ],
 )
-def test_what_does_not_go_together_is_rejected(settings: dict[str, Any], words: str) -> None:
+def test_invalid_combinations_of_settings_are_rejected(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(OptionError, match=words):
         Study(SPACE, **{"mode": ["min", "min"], "max_trials": 5, **settings})
 
@@ -212,8 +209,7 @@ def test_ray_pruning_and_added_trials_need_one_objective() -> None:
 )
 def test_a_result_has_a_value_for_each_objective(result: Any, words: str) -> None:
     study = Study(SPACE, mode=["min", "min"], max_resource=1, max_trials=2)
-    job = study.ask()
-    assert job is not None
+    job = asked(study)
     with pytest.raises(OptionError, match=words):
         study.tell(job, result)
     assert study.trials[0].state is State.RUNNING
@@ -241,12 +237,11 @@ def test_the_best_trial_is_feasible(scheduler: str) -> None:
     study = Study(SPACE, scheduler, max_resource=9, max_trials=30, seed=1)
     study.run(constrained)
     assert any(not trial.is_feasible for trial in study.trials)
-    assert study.best is not None
-    assert study.best.is_feasible
+    assert study.best_trial.is_feasible
     highest = max(trial.resource for trial in study.trials if trial.is_feasible)
-    feasible = [each for each in study.trials if each.is_feasible and each.resource == highest]
-    assert study.best.value == min(trial.value or 0.0 for trial in feasible)
-    assert study.best_trials == [study.best]
+    feasible = [trial for trial in study.trials if trial.is_feasible and trial.resource == highest]
+    assert study.best_value == min(trial.value or 0.0 for trial in feasible)
+    assert study.best_trials == [study.best_trial]
 
 
 def test_hyperband_resumes_feasible_trials_first() -> None:
@@ -268,14 +263,12 @@ def test_a_resumed_trial_of_a_function_of_the_config_keeps_its_constraints() -> 
     assert any(trial.attempt for trial in study.trials)
 
 
-def test_of_infeasible_trials_the_least_violation_is_best() -> None:
+def test_the_best_infeasible_trial_has_the_least_violation() -> None:
     study = Study(SPACE, "fifo", "random", max_resource=1, max_trials=3)
     for violation, value in ((3.0, -5.0), (1.0, 10.0), (float("inf"), -9.0)):
-        job = study.ask()
-        assert job is not None
+        job = asked(study)
         study.tell(job, {"value": value, "constraints": [violation, -100.0]})
-    assert study.best is not None
-    assert study.best.number == 1
+    assert study.best_trial.number == 1
     assert study.best_trials == []
     losses = [
         losses_of({"value": -1e299, "constraints": {"a": each}}, {"value": 1.0})[0] for each in (0, 1e-9)
@@ -291,27 +284,25 @@ def test_searchers_avoid_what_is_infeasible(searcher: str) -> None:
     study.run(lambda config: {"value": -config["y"], "constraints": [config["y"] - 0.5 - config["x"] / 4]})
     late = [trial for trial in study.trials if trial.number >= 30]
     assert sum(trial.is_feasible for trial in late) > 10
-    assert study.best is not None
-    assert study.best.value is not None
-    assert -0.75 <= study.best.value < -0.6
+    assert -0.75 <= study.best_value < -0.6
 
 
 def test_a_record_of_one_objective_has_neither_values_nor_constraints() -> None:
     study = Study(SPACE, "fifo", "random", max_resource=1, max_trials=2)
     study.run(lambda config: config["x"])
-    told = [record for record in study._store.load() if record["kind"] == "told"]
-    assert all(set(each) == {"kind", "trial", "attempt", "resource", "value"} for each in told)
+    told = [record for record in records_of(study) if record["kind"] == "told"]
+    assert all(set(record) == {"kind", "trial", "attempt", "resource", "value"} for record in told)
 
 
-def test_damaged_values_are_skipped() -> None:
-    study = Study(SPACE, mode=["min", "min"], max_resource=1, max_trials=2)
-    job = study.ask()
-    assert job is not None
+def test_a_record_with_damaged_values_is_skipped() -> None:
+    store = MemoryStore()
+    study = Study(SPACE, mode=["min", "min"], max_resource=1, max_trials=2, storage=store)
+    asked(study)
     record = {"kind": "told", "trial": 0, "attempt": 0, "resource": 1, "value": 1.0, "values": {"0": None}}
-    study._store.append(record)
+    store.append(record)
     study.refresh()
     assert study.skipped[0].why == "values = {'0': None}"
-    study._store.append({**record, "values": {"0": 1.0}})
+    store.append({**record, "values": {"0": 1.0}})
     study.refresh()
     assert study.skipped[1].why == "values = {'0': 1.0}: the objectives are 0, 1"
 

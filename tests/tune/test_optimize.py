@@ -16,6 +16,8 @@ from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.tune import Categorical, Float, Study, TrialPruned, create_study, load_study
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.spaces.space import space_of_configs
+from onlineauto.tune.store import MemoryStore
+from tests.tune.studies import records_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,11 +29,11 @@ def branches(trial: ActiveTrial) -> float:
     if trial.suggest_categorical("model", ["linear", "trees"]) == "linear":
         return 0.2 + (trial.suggest_float("rate", 0, 1) - 0.3) ** 2
     count = trial.suggest_int("trees", 1, 3)
-    return sum((trial.suggest_float(f"depth{each}", 0, 1) - 0.5) ** 2 for each in range(count)) / count
+    return sum((trial.suggest_float(f"depth{number}", 0, 1) - 0.5) ** 2 for number in range(count)) / count
 
 
 def curve(trial: ActiveTrial) -> float:
-    """Report nine steps, from 0 on."""
+    """Report nine steps, counted from 0."""
     x = trial.suggest_float("x", 0, 1)
     for step in range(9):
         trial.report(x + 1 / (step + 1), step)
@@ -41,21 +43,21 @@ def curve(trial: ActiveTrial) -> float:
 
 
 def recorded(study: Study) -> list[Any]:
-    return [record for record in study._store.load() if "suggested" in record]
+    return [record for record in records_of(study) if "suggested" in record]
 
 
-def test_conditions_follow_from_what_is_suggested() -> None:
+def test_conditions_are_inferred_from_suggestions() -> None:
     study = create_study()
     study.optimize(branches, n_trials=60)
     assert len(study.trials) == 60
-    when = {name: dict(each.when) for name, each in study.space.parameters.items()}
+    when = {name: dict(parameter.when) for name, parameter in study.space.parameters.items()}
     assert when["model"] == {}
     assert when["rate"] == {"model": ("linear",)}
     assert when["trees"] == when["depth0"] == {"model": ("trees",)}
     assert set(when["depth1"]["trees"]) == {2, 3}
     assert when["depth2"] == {"trees": (3,)}
     assert len(recorded(study)) <= 8  # from then on, proposals have the very names that trials suggest
-    assert {tuple(each.config) for each in study.trials} <= {
+    assert {tuple(trial.config) for trial in study.trials} <= {
         ("model", "rate"),
         ("model", "trees", "depth0"),
         ("model", "trees", "depth0", "depth1"),
@@ -84,7 +86,7 @@ def test_a_condition_of_two_parents_is_found_and_chance_is_none() -> None:
 
 def test_the_searcher_learns_in_an_open_space() -> None:
     def loss(trial: ActiveTrial) -> float:
-        return sum((trial.suggest_float(f"x{each}", 0, 1) - 0.3) ** 2 for each in range(4))
+        return sum((trial.suggest_float(f"x{number}", 0, 1) - 0.3) ** 2 for number in range(4))
 
     best = {}
     for searcher in ("tpe", "random"):
@@ -102,10 +104,10 @@ def test_pruned_trials_end_early_and_are_never_the_best() -> None:
     study.optimize(curve, n_trials=40)
     states = study.trials_dataframe().state
     assert set(states) == {"COMPLETE", "PRUNED"}
-    complete = [each for each in study.trials if each.resource == 10**9]
+    complete = [trial for trial in study.trials if trial.resource == 10**9]
     assert len(complete) == (states == "COMPLETE").sum()
-    assert study.best_value == min(each.value for each in complete if each.value is not None)
-    assert all(1 <= each.resource <= 9 for each in study.trials if each not in complete)
+    assert study.best_value == min(trial.value for trial in complete if trial.value is not None)
+    assert all(1 <= trial.resource <= 9 for trial in study.trials if trial not in complete)
 
 
 def test_a_trial_may_be_pruned_without_the_scheduler() -> None:
@@ -135,10 +137,10 @@ def test_hyperband_resumes_trials_with_the_same_values() -> None:
     assert {len(values) for values in seen.values()} == {1}
 
 
-def test_a_declared_space_is_suggested_as_it_is() -> None:
+def test_objectives_may_suggest_a_declared_space() -> None:
     study = Study({"x": Float(0, 1), "y": Float(0, 1)}, "fifo", max_trials=5)
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1))
-    assert [len(each.config) for each in study.trials] == [2] * 5
+    assert [len(trial.config) for trial in study.trials] == [2] * 5
     with pytest.raises(OptionError, match=r"is done: Study\.extend\(max_trials=…\) continues it"):
         study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
     with pytest.raises(OptionError, match=r"suggested with .* high 2.*declared with .* high 1"):
@@ -176,7 +178,7 @@ def test_a_value_that_is_no_number_is_an_error(value: Any, message: str) -> None
     study = create_study()
     with pytest.raises(OptionError, match=message):
         study.optimize(lambda trial: value, n_trials=3)  # noqa: ARG005
-    assert [each.state for each in study.trials] == [State.ERRORED]
+    assert [trial.state for trial in study.trials] == [State.ERRORED]
     with pytest.raises(OptionError, match=r"no trial of the study .* has a value; 1 failed, the first with"):
         _ = study.best_value
 
@@ -187,7 +189,7 @@ def test_nan_fails_a_trial_and_the_next_one_begins(caplog: pytest.LogCaptureFixt
         study.optimize(
             lambda trial: nan if trial.number == 1 else float(np.float32(trial.number)), n_trials=3
         )
-    assert [each.state for each in study.trials] == [State.TERMINATED, State.ERRORED, State.TERMINATED]
+    assert [trial.state for trial in study.trials] == [State.TERMINATED, State.ERRORED, State.TERMINATED]
     assert "trial 1 failed: the value is NaN" in caplog.text
     assert study.best_value == 0
     study.optimize(lambda trial: inf, n_trials=1)  # noqa: ARG005
@@ -204,9 +206,9 @@ def test_an_error_of_the_objective_is_raised_or_caught() -> None:
         study.optimize(fails, n_trials=3)
     study.optimize(fails, n_trials=2, catch=(KeyError,))
     study.optimize(fails, n_trials=1, catch=Exception)
-    assert [each.error for each in study.trials] == ["KeyError: 'nope'"] * 4
+    assert [trial.error for trial in study.trials] == ["KeyError: 'nope'"] * 4
     assert "in fails" in study.trials[0].traceback
-    assert all(list(each.params) == ["x"] for each in study.trials)  # what failed is recorded, too
+    assert all(list(trial.params) == ["x"] for trial in study.trials)  # what failed is recorded, too
 
 
 @pytest.mark.parametrize(
@@ -219,7 +221,7 @@ def test_an_error_of_the_objective_is_raised_or_caught() -> None:
         ({"n_trials": 1, "callbacks": [3]}, r"callbacks = \[3\]: give functions"),
     ],
 )
-def test_arguments_out_of_range_are_refused(arguments: dict[str, Any], message: str) -> None:
+def test_arguments_out_of_range_are_rejected(arguments: dict[str, Any], message: str) -> None:
     study = create_study()
     with pytest.raises(OptionError, match=message):
         study.optimize(branches, **arguments)
@@ -237,14 +239,14 @@ def test_arguments_out_of_range_are_refused(arguments: dict[str, Any], message: 
         ({"searcher": "grid"}, "'grid' needs a space"),
     ],
 )
-def test_studies_that_cannot_be_open_are_refused(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_studies_without_a_space_are_rejected(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         create_study(**arguments)
     with pytest.raises(OptionError, match=r"is not declared: call Study\.optimize"):
         create_study().run(lambda config: 0)  # noqa: ARG005
 
 
-def test_callbacks_hear_of_each_trial_and_may_stop() -> None:
+def test_callbacks_receive_each_trial_and_may_stop_the_call() -> None:
     heard: list[tuple[int, float | None]] = []
 
     def callback(study: Study, trial: Trial) -> None:
@@ -254,13 +256,13 @@ def test_callbacks_hear_of_each_trial_and_may_stop() -> None:
 
     study = create_study(direction="maximize")
     study.optimize(lambda trial: trial.number, n_trials=50, callbacks=[callback])
-    assert heard == [(each, float(each)) for each in range(5)]
+    assert heard == [(number, float(number)) for number in range(5)]
     assert study.best_trial.number == 4
     study.optimize(lambda trial: trial.number, n_trials=2)
     assert len(study.trials) == 7
 
 
-def test_what_is_read_may_be_changed_without_effect() -> None:
+def test_changes_of_returned_trials_have_no_effect() -> None:
     study = create_study()
     study.optimize(branches, n_trials=12)
     before = study.trials
@@ -294,7 +296,7 @@ def test_threads_share_the_trials() -> None:
     study.optimize(objective, n_trials=30, n_jobs=3)
     assert len(study.trials) == 30
     assert len(threads) == 3
-    assert all(each.state is State.TERMINATED for each in study.trials)
+    assert all(trial.state is State.TERMINATED for trial in study.trials)
 
 
 def test_an_error_in_one_thread_ends_the_call() -> None:
@@ -309,7 +311,7 @@ def test_an_error_in_one_thread_ends_the_call() -> None:
     assert len(study.trials) < 20
 
 
-def test_what_was_interrupted_continues_with_the_same_values(tmp_path: Path) -> None:
+def test_an_interrupted_trial_continues_with_the_same_values(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'study.db'}"
     values: list[float] = []
 
@@ -338,6 +340,7 @@ def test_what_was_interrupted_continues_with_the_same_values(tmp_path: Path) -> 
 KILLED = """
 import os, sys
 from onlineauto.tune import create_study
+from tests.tune.studies import records_of
 def objective(trial):
     x = trial.suggest_float("x", 0, 1)
     if trial.number == 3:
@@ -348,7 +351,7 @@ create_study(study_name="a", storage=sys.argv[1]).optimize(objective, n_trials=9
 """
 
 
-def test_a_killed_process_loses_no_trial(tmp_path: Path) -> None:
+def test_a_trial_of_a_killed_process_continues(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'study.db'}"
     done = subprocess.run([sys.executable, "-c", KILLED, url], capture_output=True, text=True, check=False)
     study = load_study(study_name="a", storage=url)
@@ -361,14 +364,15 @@ def test_a_killed_process_loses_no_trial(tmp_path: Path) -> None:
 
 def test_a_snapshot_has_what_was_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onlineauto.tune.replica._SNAPSHOT_AFTER", 10)
-    study = create_study()
+    store = MemoryStore()
+    study = create_study(storage=store)
     study.optimize(branches, n_trials=40)
-    assert study._store.snapshot() is not None
-    again = Study.load(study.name, storage=study._store)
+    assert store.snapshot() is not None
+    again = Study.load(study.name, storage=store)
     assert again.trials == study.trials
     assert again.space.described() == study.space.described()
     study.optimize(branches, n_trials=5)
-    assert Study.load(study.name, storage=study._store).trials == study.trials
+    assert Study.load(study.name, storage=store).trials == study.trials
 
 
 def test_errors_of_a_trial_are_named() -> None:
@@ -405,12 +409,13 @@ def test_errors_of_a_trial_are_named() -> None:
     ],
 )
 def test_a_record_that_does_not_fit_is_skipped(record: dict[str, Any]) -> None:
-    study = create_study(scheduler="fifo")
+    store = MemoryStore()
+    study = create_study(scheduler="fifo", storage=store)
     study.optimize(branches, n_trials=3)
     job = study.ask()
-    study._store.append(record)
+    store.append(record)
     study.refresh()
-    assert [each.kind for each in study.skipped] == [record["kind"]]
+    assert [skip.kind for skip in study.skipped] == [record["kind"]]
     assert job is not None
     study.tell(job, 1.0)
     study.optimize(branches, n_trials=2)

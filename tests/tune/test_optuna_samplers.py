@@ -1,4 +1,4 @@
-"""Optuna's own tests of samplers, with our searchers as samplers."""
+"""Optuna's tests of samplers, with our searchers as samplers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def to_ours(distribution: Any, value: Any) -> Any:
 
 
 class SearcherSampler(optuna.samplers.BaseSampler):  # type: ignore[misc, name-defined]
-    """A sampler that asks a searcher, which has heard of all complete trials."""
+    """A sampler whose configs come from a searcher that has learnt all complete trials."""
 
     def __init__(self, name: str) -> None:
         self._name, self._rng = name, np.random.default_rng(0)
@@ -70,7 +70,7 @@ class SearcherSampler(optuna.samplers.BaseSampler):  # type: ignore[misc, name-d
         del trial
         if not search_space:
             return {}
-        space = Space({name: parameter_of(each) for name, each in search_space.items()})
+        space = Space({name: parameter_of(value) for name, value in search_space.items()})
         searcher = SEARCHERS[self._name]()
         searcher.begin(space, seed=0)
         signs = [-1 if each.name == "MAXIMIZE" else 1 for each in study.directions]

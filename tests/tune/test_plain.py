@@ -21,6 +21,7 @@ from onlineauto.tune import Callback, Categorical, Float, Headcount, Int, Space,
 from onlineauto.tune.plain import as_int, as_json, number, scalar
 from onlineauto.tune.store.checkpoints import pack_checkpoint, unpack_checkpoint
 from onlineauto.tune.store.open_store import without_password
+from tests.tune.studies import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,7 @@ WHOLE = [np.int8(3), np.uint64(3), np.array(3), np.float32(3.0), Decimal(3), Fra
 
 
 @pytest.mark.parametrize("value", NUMBERS, ids=lambda each: type(each).__name__)
-def test_what_python_calls_a_number_is_one_everywhere(value: Any, url: str) -> None:
+def test_all_types_of_numbers_are_accepted(value: Any, url: str) -> None:
     def trains(config: Any, resource: int, report: Callable[..., None]) -> None:
         for step in range(1, resource + 1):
             details = {"a": value, "b": [value, {"c": value}]}
@@ -58,8 +59,7 @@ def test_what_python_calls_a_number_is_one_everywhere(value: Any, url: str) -> N
     assert study.saved(0) == {"loss": 0.5}
     other = Study({"x": Float(0, 1)}, "fifo", storage=url, name="asked", max_trials=1, max_resource=2)
     other.enqueue({"x": value})
-    job = other.ask()
-    assert job is not None
+    job = asked(other)
     assert job.config == {"x": 0.5}
     other.report(
         job,
@@ -84,24 +84,26 @@ def test_whole_numbers_of_any_type_are_whole_numbers(three: Any) -> None:
     assert study.space.check({"n": three, "word": three}) == {"n": 3, "word": 3}
     study.run(lambda *_: three)
     assert len(study.trials) == 3
-    assert Study({"x": Float(0, 1)}, lease=three)._claims.lease == 3.0
+    assert Study({"x": Float(0, 1)}, lease=three).settings.lease == 3.0
 
 
-def test_what_is_no_number_is_none() -> None:
+def test_number_and_as_int_reject_other_types() -> None:
     assert all(np.isnan(number(each)) for each in (None, "0.5", b"1", object(), nan, 1j, [1], 10**400))
     assert [as_int(each) for each in (1.5, nan, True, "3", None, np.bool_(True))] == [None] * 6
     assert scalar(object) is object
 
 
 class Strange:
-    """Nothing that JSON knows."""
+    """An object that JSON cannot represent."""
 
 
 @pytest.mark.parametrize(
     "strange", [Strange(), {1, 2}, 1j, {(1, 2): 3}], ids=lambda each: type(each).__name__
 )
 @pytest.mark.parametrize("workers", [0, 1])
-def test_what_cannot_be_stored_fails_its_trial_alone(strange: Any, workers: int, tmp_path: Path) -> None:
+def test_details_that_cannot_be_stored_fail_only_their_trial(
+    strange: Any, workers: int, tmp_path: Path
+) -> None:
     if workers and isinstance(strange, Strange):
         pytest.skip("one is enough")
     url = f"sqlite:///{tmp_path}/s.db"
@@ -116,7 +118,7 @@ def test_what_cannot_be_stored_fails_its_trial_alone(strange: Any, workers: int,
 
 
 class Reports:
-    """A function whose second trial reports what cannot be stored."""
+    """A function whose second trial reports details that cannot be stored."""
 
     def __init__(self, strange: Any) -> None:
         self.strange = strange
@@ -130,10 +132,9 @@ def reports_a_set(config: Any, resource: int, report: Callable[..., None]) -> No
     Reports({1, 2})(config, resource, report)
 
 
-def test_details_that_cannot_be_stored_are_refused_before_they_are_written(url: str) -> None:
+def test_details_that_cannot_be_stored_are_rejected_before_they_are_written(url: str) -> None:
     study = Study({"x": Float(0, 1)}, "fifo", storage=url, max_trials=1)
-    job = study.ask()
-    assert job is not None
+    job = asked(study)
     with pytest.raises(OptionError, match="a value's details cannot be stored: a part is of type Strange"):
         study.report(job, 1, 0.5, {"bad": Strange()})
     with pytest.raises(OptionError, match="cannot be stored"):
@@ -244,13 +245,12 @@ ODD: list[Any] = [
 
 def used(**options: Any) -> None:
     study = Study(**{"space": SPACE, "scheduler": "fifo", **options})
-    job = study.ask()
-    assert job is not None
+    job = asked(study)
     study.tell(job, 0.5)
 
 
 def with_job(call: Callable[[Study, Any, Any], object]) -> Callable[[Any], object]:
-    """Return a call of a study of which one job runs."""
+    """Return a call of a study with one running job."""
 
     def called(odd: Any) -> object:
         study = Study(SPACE, "fifo", max_resource=5)
@@ -307,7 +307,7 @@ def ends(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_an_odd_value_is_used_or_rejected_by_name(call: Callable[[Any], object]) -> None:
+def test_an_unusual_argument_is_used_or_rejected_by_name(call: Callable[[Any], object]) -> None:
     for odd in ODD:
         with suppress(OnlineautoError):  # anything else fails the test
             call(odd)
@@ -341,20 +341,19 @@ def test_an_odd_value_is_used_or_rejected_by_name(call: Callable[[Any], object])
         (lambda: Headcount(2**60), "workers = .* from 0 to 100,000"),
     ],
 )
-def test_absurd_sizes_are_rejected_by_name(call: Callable[[], object], message: str) -> None:
+def test_excessive_sizes_are_rejected_by_name(call: Callable[[], object], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         call()
 
 
-def test_a_large_ladder_without_large_rungs_is_none() -> None:
+def test_asha_accepts_a_large_maximum_resource() -> None:
     job = Study(SPACE, "asha", max_resource=2**52).ask()
     assert job is not None
     assert job.resource == 1
 
 
-def test_a_value_that_python_does_not_write_fails_its_trial() -> None:
+def test_a_value_with_too_many_digits_fails_its_trial() -> None:
     study = Study(SPACE, "fifo", max_resource=1, max_trials=1)
-    job = study.ask()
-    assert job is not None
+    job = asked(study)
     study.tell(job, 10**5000)
     assert study.trials[0].error == "the value is a whole number of 16610 bits, which is not a number"

@@ -1,12 +1,15 @@
-"""Rung systems: the values of Syne Tune and of hpbandster, and laws."""
+"""Rung systems: the values of Syne Tune and of hpbandster, and laws; and the order of open brackets."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.schedulers.brackets import Bracket, Brackets
 from onlineauto.tune.schedulers.rungs import geometric, hpbandster
 
 pytestmark = pytest.mark.lane("quick")
@@ -93,11 +96,55 @@ def test_sizes_fall_and_levels_rise(least: int, most: int, eta: int, count: int)
 
 
 @pytest.mark.parametrize("system", [geometric, hpbandster])
-def test_a_ladder_of_one_rung_is_refused(system: object) -> None:
+def test_a_ladder_of_one_rung_is_rejected(system: object) -> None:
     with pytest.raises(OptionError, match="one rung"):
         geometric(9, 9, 3) if system is geometric else hpbandster(9, 9, 3)
 
 
-def test_no_brackets_are_refused() -> None:
+def test_zero_brackets_are_rejected() -> None:
     with pytest.raises(OptionError, match="valid is 1 to 3"):
         geometric(1, 9, 3, 0)
+
+
+def test_a_slot_that_is_not_pending_cannot_be_occupied() -> None:
+    bracket = Bracket([(9, 1), (4, 3), (1, 9)])
+    rung_slot = bracket.next_slot()
+    assert rung_slot is not None
+    with pytest.raises(ValueError, match="not pending"):
+        bracket.on_result(rung_slot._replace(slot=1), 1.0)
+    with pytest.raises(ValueError, match="not pending"):
+        bracket.on_result(rung_slot._replace(rung=1), 1.0)
+    bracket.on_result(rung_slot, 1.0)
+    with pytest.raises(ValueError, match="not pending"):
+        bracket.on_result(rung_slot, 1.0)
+
+
+def test_the_primary_bracket_is_the_first_that_is_not_complete() -> None:
+    brackets = Brackets([[(2, 1), (1, 3)], [(1, 3)]])
+    slots = [brackets.next_slot() for _ in range(4)]
+    assert [slot.bracket for slot in slots if slot] == [0, 0, 1, 2]
+    assert slots[2] is not None
+    brackets.on_result(slots[2], 1.0)
+    assert brackets.primary == 0
+    for slot in (slots[0], slots[1]):
+        assert slot is not None
+        brackets[0].assign(slot.rung_slot, slot.rung_slot.slot)
+        brackets.on_result(slot, 1.0)
+    promoted = brackets.next_slot()
+    assert promoted is not None
+    assert (promoted.bracket, promoted.rung_slot.trial) == (0, 0)
+    brackets.on_result(promoted, 1.0)
+    assert brackets.primary == 2
+    with pytest.raises(ValueError, match="bracket 0 is complete"):
+        brackets.on_result(promoted, 1.0)
+
+
+def test_brackets_continue_from_their_state() -> None:
+    first, second = (Brackets(geometric(1, 9, 3)) for _ in range(2))
+    for _ in range(11):
+        slot = first.next_slot()
+        assert slot is not None
+        first.on_result(slot, 1.0)
+    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    assert second.next_slot() == first.next_slot()
+    assert second.state_dict() == first.state_dict()

@@ -1,4 +1,4 @@
-"""Searchers: the suite that users have too, and what each one is for."""
+"""Searchers: the public conformance suite, and the purpose of each searcher."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.lane("quick")
 @pytest.mark.parametrize(
     "make",
     [
-        *(each for name, each in SEARCHERS.items() if name != "gp"),
+        *(value for name, value in SEARCHERS.items() if name != "gp"),
         pytest.param(SEARCHERS["gp"], marks=pytest.mark.ci),
         partial(QuasiSearcher, "halton"),
         partial(GridSearcher, 2),
@@ -40,7 +40,7 @@ def test_conformance(make: Callable[[], Searcher]) -> None:
 
 
 class Forgetful(Searcher):
-    """Remembers its last config, and does not say so."""
+    """Depends on its last config, which is not in its state."""
 
     name = "forgetful"
     _last = 0.0
@@ -50,7 +50,7 @@ class Forgetful(Searcher):
         return self.space.decode([self._last % 1] * self.space.width)
 
 
-def test_the_suite_finds_a_state_that_is_not_in_the_state() -> None:
+def test_the_suite_finds_an_incomplete_state() -> None:
     with pytest.raises(AssertionError, match="other configs"):
         check_searcher(Forgetful)
 
@@ -79,7 +79,7 @@ def test_a_grid_has_every_combination_once() -> None:
 
 @pytest.mark.parametrize("sequence", ["sobol", "halton"])
 def test_quasi_random_configs_are_more_even_than_random_ones(sequence: str) -> None:
-    space = Space({f"x{each}": Float(0, 1) for each in range(4)})
+    space = Space({f"x{number}": Float(0, 1) for number in range(4)})
     codes = np.array([space.encode(config) for config in asked(QuasiSearcher(sequence), space, 256)])
     random = np.array([space.encode(config) for config in asked(SEARCHERS["random"](), space, 256)])
 
@@ -92,12 +92,12 @@ def test_quasi_random_configs_are_more_even_than_random_ones(sequence: str) -> N
 
 def test_tpe_finds_what_random_configs_do_not() -> None:
     space = Space(
-        {f"x{each}": Float(0, 1) for each in range(4)}
+        {f"x{number}": Float(0, 1) for number in range(4)}
         | {"word": Categorical(["a", "b", "c"]), "n": Int(0, 20)}
     )
 
     def loss(config: Config) -> float:
-        off = sum((float(str(config[f"x{each}"])) - 0.3) ** 2 for each in range(4))
+        off = sum((float(str(config[f"x{number}"])) - 0.3) ** 2 for number in range(4))
         return off + (config["word"] != "b") + abs(int(str(config["n"])) - 7) / 20
 
     best = {}
@@ -119,7 +119,7 @@ def test_tpe_finds_what_random_configs_do_not() -> None:
 
 def _least_after(name: str, trials: int, loss: Callable[[np.ndarray], float], workers: int = 1) -> float:
     """Return the least loss of a searcher on four numbers, each worker ending its trial in turn."""
-    searcher, space = SEARCHERS[name](), Space({f"x{each}": Float(0, 1) for each in range(4)})
+    searcher, space = SEARCHERS[name](), Space({f"x{number}": Float(0, 1) for number in range(4)})
     searcher.begin(space, seed=1)
     running = [searcher.ask() for _ in range(workers)]
     least = inf
@@ -161,7 +161,7 @@ def test_cmaes_learns_a_generation_of_the_trials_that_ended() -> None:
     assert searcher.state_dict()["waiting"] == []
 
 
-def test_the_logarithm_of_the_improvement_is_that_of_the_improvement() -> None:
+def test_the_logarithm_of_the_expected_improvement() -> None:
     class Process:
         def predict(self, inputs: np.ndarray, *, return_std: bool) -> tuple[np.ndarray, np.ndarray]:
             assert return_std
@@ -181,7 +181,7 @@ def test_the_logarithm_of_the_improvement_is_that_of_the_improvement() -> None:
     ).all()
 
 
-def test_tpe_compares_at_the_highest_resource_that_enough_have_come_to() -> None:
+def test_tpe_compares_at_the_highest_resource_of_25_trials() -> None:
     searcher = TpeSearcher()
     searcher.begin(Space({"x": Float(0, 1)}), seed=0)
     for number in range(60):
@@ -274,6 +274,6 @@ def test_draws_follow_the_density() -> None:
         lambda: TpeSearcher(0),
     ],
 )
-def test_options_out_of_range_are_refused(make: Callable[[], Searcher]) -> None:
+def test_options_out_of_range_are_rejected(make: Callable[[], Searcher]) -> None:
     with pytest.raises(OptionError, match=r"valid are|at least one"):
         make()

@@ -1,4 +1,4 @@
-"""Spaces: the code of each kind, conditions, TOML, options, and what is refused."""
+"""Spaces: the code of each kind, conditions, TOML, options, and invalid declarations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_code_is_a_value_that_has_a_code(parameter: Parameter, code: list[
     assert parameter.holds(value)
     again = parameter.encode(value)
     assert len(again) == parameter.width
-    assert all(0 <= each <= 1 for each in again)
+    assert all(0 <= number <= 1 for number in again)
     back = parameter.decode(again)
     assert back == (pytest.approx(value, rel=1e-9) if isinstance(parameter, Float) else value)
     assert json.loads(json.dumps(value)) == value
@@ -61,7 +61,7 @@ def test_a_grid_has_values_without_repetitions(parameter: Parameter, points: int
 
 def test_whole_numbers_are_equally_likely() -> None:
     values = [Int(0, 3).decode([at / 40]) for at in range(41)]
-    assert [values.count(each) for each in range(4)] == [10, 10, 10, 11]
+    assert [values.count(number) for number in range(4)] == [10, 10, 10, 11]
     rng = np.random.default_rng(0)
     counts = np.bincount([Int(5, 9).decode([each]) for each in rng.random(20000).tolist()])[5:]
     assert (abs(counts - 4000) < 300).all()
@@ -75,7 +75,7 @@ def test_words_are_equally_likely_and_one_block() -> None:
     assert (Categorical(["a"]).width, Categorical([0, 1]).width, choice.width) == (0, 1, 3)
 
 
-def test_true_is_not_one() -> None:
+def test_true_and_1_are_different_words() -> None:
     choice = Categorical([True, 1, 0, False])
     assert [choice.index(value) for value in (True, 1, 0, False)] == [0, 1, 2, 3]
     assert not Categorical([0, 1]).holds(True)
@@ -97,7 +97,7 @@ def test_parameters_exist_where_their_conditions_hold() -> None:
     assert CONDITIONAL.encode({"loss": "squared"}).tolist() == [0.5, 0.25, 0.5]
 
 
-def test_a_space_is_declared_in_toml_too(tmp_path: Path) -> None:
+def test_a_space_may_be_declared_in_toml(tmp_path: Path) -> None:
     text = """
         rate = {type = "float", low = 1e-4, high = 1, log = true}
         [loss]
@@ -152,7 +152,7 @@ def test_every_tunable_option_is_a_parameter() -> None:
         ({"x": Int(0, 1, when={"y": 1}), "y": Int(0, 1, when={"x": 1})}, "in a circle: x, y"),
     ],
 )
-def test_what_is_no_space_is_refused(declared: dict[str, Any], message: str) -> None:
+def test_invalid_spaces_are_rejected(declared: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         Space(declared)
 
@@ -170,12 +170,12 @@ def test_what_is_no_space_is_refused(declared: dict[str, Any], message: str) -> 
         ({"loss": "squared", "margin": 0.5}, "'margin' does not exist in this config"),
     ],
 )
-def test_a_config_outside_the_space_is_refused(config: dict[str, Any], message: str) -> None:
+def test_a_config_outside_the_space_is_rejected(config: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         CONDITIONAL.check(config)
 
 
-def test_bad_toml_is_refused_by_its_file(tmp_path: Path) -> None:
+def test_invalid_toml_is_reported_with_its_file(tmp_path: Path) -> None:
     file = tmp_path / "space.toml"
     file.write_text("x = {", "utf-8")
     with pytest.raises(OptionError, match=r"space\.toml: "):

@@ -1,4 +1,4 @@
-"""Studies: ask, tell, report, fail and enqueue; leases; several who share one; bad input."""
+"""Studies: ask, tell, report, fail and enqueue; leases; shared studies; invalid input."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.store import MemoryStore, Record, Store
+from tests.tune.studies import Clock, asked, state_of
 
 if TYPE_CHECKING:
     from onlineauto.tune.trial import Job
@@ -36,25 +37,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.lane("quick")
 
 SPACE = {"rate": Float(1e-4, 1, log=True), "depth": Int(1, 12), "loss": Categorical(["squared", "logistic"])}
-
-
-class Clock:
-    """A time that tests move."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def passes(self, seconds: float) -> None:
-        self.now += seconds
-
-
-def asked(study: Study) -> Job:
-    job = study.ask()
-    assert job is not None
-    return job
 
 
 def value_of(job: Job) -> float:
@@ -66,7 +48,7 @@ def test_the_store_in_memory_conforms() -> None:
     check_store(lambda: MemoryStore(clock), pass_time=clock.passes)
 
 
-def test_the_study_of_the_issue() -> None:
+def test_a_study_from_its_first_job_to_its_first_value() -> None:
     study = Study(
         SPACE,
         scheduler="hyperband",
@@ -84,14 +66,13 @@ def test_the_study_of_the_issue() -> None:
     assert [trial.state for trial in study.trials] == [State.RUNNING]
     study.tell(job, 0.31)
     assert [trial.state for trial in study.trials] == [State.PAUSED]
-    assert study.best is not None
-    assert (study.best.number, study.best.value) == (0, 0.31)
+    assert (study.best_trial.number, study.best_value) == (0, 0.31)
     assert not study.is_done
 
 
 @pytest.mark.parametrize("scheduler", ["hyperband", "dehb", "asha", "median", "pbt", "fifo"])
 @pytest.mark.parametrize("searcher", ["random", "quasi", "grid", "tpe"])
-def test_every_pair_comes_to_an_end(scheduler: str, searcher: str) -> None:
+def test_every_pair_of_scheduler_and_searcher_ends(scheduler: str, searcher: str) -> None:
     study = Study(SPACE, scheduler, searcher, max_resource=9, max_trials=30)
     while (job := study.ask()) is not None:
         study.tell(job, value_of(job))
@@ -100,8 +81,7 @@ def test_every_pair_comes_to_an_end(scheduler: str, searcher: str) -> None:
     paused = {State.PAUSED} if scheduler == "asha" else set()  # which another trial could have sent on
     assert {trial.state for trial in study.trials} <= {State.TERMINATED} | paused
     assert len(study.trials) <= 30
-    assert study.best is not None
-    assert study.best.resource == 9
+    assert study.best_trial.resource == 9
 
 
 def test_higher_is_better_if_the_mode_says_so() -> None:
@@ -111,12 +91,10 @@ def test_higher_is_better_if_the_mode_says_so() -> None:
         assert (other.trial, other.config, other.resource) == (job.trial, job.config, job.resource)
         low.tell(job, value_of(job))
         high.tell(other, -value_of(job))
-    assert low.best is not None
-    assert high.best is not None
-    assert (low.best.number, low.best.value) == (high.best.number, -(high.best.value or 0))
+    assert (low.best_trial.number, low.best_value) == (high.best_trial.number, -high.best_value)
 
 
-def test_a_value_that_is_no_number_errs_the_trial_and_the_rung_goes_on() -> None:
+def test_a_value_that_is_not_a_number_fails_the_trial_and_the_rung_continues() -> None:
     study = Study(SPACE, max_resource=9, retries=3)
     jobs = [asked(study) for _ in range(9)]
     for job, value in zip(jobs, [nan, "0.5", None, inf, 4, np.float32(3), True, 2.0, -inf], strict=True):
@@ -127,7 +105,7 @@ def test_a_value_that_is_no_number_errs_the_trial_and_the_rung_goes_on() -> None
     assert [asked(study).trial for _ in range(3)] == [8, 6, 7]
 
 
-def test_reports_are_answered_and_the_value_is_told_where_the_job_stopped() -> None:
+def test_a_value_belongs_to_the_step_at_which_the_job_stopped() -> None:
     study = Study(SPACE, scheduler=Asha("stopping"), max_resource=9, searcher="random")
     for trial in range(4):
         job = asked(study)
@@ -143,7 +121,7 @@ def test_reports_are_answered_and_the_value_is_told_where_the_job_stopped() -> N
     assert study.report(job, 0, 1.0) is Decision.CONTINUE
 
 
-def test_a_failed_job_is_tried_again_as_often_as_it_says() -> None:
+def test_a_failed_job_is_retried_up_to_the_given_number() -> None:
     study = Study(SPACE, retries=2, max_resource=9)
     job = asked(study)
     for attempt in range(3):
@@ -155,7 +133,7 @@ def test_a_failed_job_is_tried_again_as_often_as_it_says() -> None:
     assert (trial.state, trial.failures, trial.error) == (State.ERRORED, 3, "out of memory")
 
 
-def test_a_job_whose_lease_is_over_goes_to_the_next_who_asks() -> None:
+def test_an_expired_lease_returns_the_job_to_the_queue() -> None:
     clock = Clock()
     store = MemoryStore(clock)
     first = Study(SPACE, name="rates", storage=store, lease=10)
@@ -189,7 +167,7 @@ def test_a_job_whose_lease_is_over_goes_to_the_next_who_asks() -> None:
         second.tell(again, 0.2)
 
 
-def test_leases_work_in_memory_too() -> None:
+def test_leases_expire_in_memory() -> None:
     study = Study(SPACE, lease=1e-9)
     job = asked(study)
     assert asked(study).trial == job.trial
@@ -197,7 +175,7 @@ def test_leases_work_in_memory_too() -> None:
         study.tell(job, 1.0)
 
 
-def test_a_job_sees_the_history_as_it_was_when_it_was_claimed() -> None:
+def test_the_history_of_a_job_ends_at_its_claim() -> None:
     store = MemoryStore()
     first = Study(SPACE, storage=store)
     second = Study.load("study", storage=store)
@@ -219,7 +197,7 @@ def test_a_job_sees_the_history_as_it_was_when_it_was_claimed() -> None:
 
 
 class Json(MemoryStore):
-    """Keeps records as text, as a store on a disk does."""
+    """Stores records as text, like a store on a disk."""
 
     def claim(self, owner: str, lease: float, **rest: Any) -> Any:
         records = super().claim(owner, lease, **rest)
@@ -235,10 +213,10 @@ class Json(MemoryStore):
     st.sampled_from(["tpe", "random", "grid"]),
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), min_size=20, max_size=120),
 )
-def test_whoever_reads_the_log_comes_to_the_same_state(
+def test_all_processes_come_to_the_same_state(
     scheduler: str, searcher: str, steps: list[tuple[int, int]]
 ) -> None:
-    """Three processes share a study; now and then one starts anew. All come to the same state."""
+    """Three processes share a study, and some of them restart. All have the same state at the end."""
     clock = Clock()
     store = Json(clock)
     arguments: dict[str, Any] = {
@@ -271,18 +249,16 @@ def test_whoever_reads_the_log_comes_to_the_same_state(
         except LeaseLost:
             pass
     studies.append(Study.load("study", storage=store))
-    states = []
     for study in studies:
         study.refresh()
-        states.append(json.dumps(study._current().state_dict(), sort_keys=True))
-    assert len(set(states)) == 1
+        assert state_of(study) == state_of(studies[0])
     asked_for = [(record["trial"], record["attempt"]) for record in store.load() if record["kind"] == "asked"]
     assert len(asked_for) == len(set(asked_for))
 
 
 @pytest.mark.parametrize("scheduler", ["hyperband", "dehb", "asha", "pbt"])
-def test_a_study_that_ends_anywhere_goes_on_as_if_it_had_not(scheduler: str) -> None:
-    """Loaded from every second prefix of its log, a study does what it did the first time."""
+def test_a_study_continues_from_any_prefix_of_its_log(scheduler: str) -> None:
+    """Every second prefix of the log leads to the same study."""
     whole = Json()
     study = Study(SPACE, scheduler, storage=whole, max_resource=9, max_trials=14)
     run_to_the_end(study)
@@ -311,7 +287,7 @@ def outcome(study: Study) -> list[tuple[Any, ...]]:
     return [(trial.config, trial.values, trial.state) for trial in study.trials]
 
 
-def test_a_snapshot_stands_for_the_records_before_it() -> None:
+def test_a_snapshot_replaces_the_records_before_it() -> None:
     store = Json()
     study = Study(SPACE, searcher="random", storage=store)
     for _ in range(1200):
@@ -320,14 +296,11 @@ def test_a_snapshot_stands_for_the_records_before_it() -> None:
     assert snapshot is not None
     assert 1000 <= snapshot.version <= len(store.load())
     again = Study.load("study", storage=store)
-    assert json.dumps(again._current().state_dict()) == json.dumps(study._current().state_dict())
-    stored = study._settings.progress()
-    stored.load_state_dict(json.loads(json.dumps(snapshot.state)))
-    assert json.dumps(stored.state_dict()) == json.dumps(snapshot.state)
+    assert state_of(again) == state_of(study)
 
 
 class Broken(MemoryStore):
-    """Loses its connection after it has decided."""
+    """Loses its connection after the decision."""
 
     broken = False
 
@@ -338,7 +311,7 @@ class Broken(MemoryStore):
         return super().claim(owner, lease, after=after, decide=decide)
 
 
-def test_a_claim_that_fails_leaves_nothing_behind() -> None:
+def test_a_failed_claim_changes_no_state() -> None:
     store = Broken()
     study = Study(SPACE, storage=store)
     first = asked(study)
@@ -361,12 +334,12 @@ def test_the_same_name_is_the_same_study_or_an_error() -> None:
 
 
 class Own(FifoScheduler):
-    """A scheduler of one's own."""
+    """A custom scheduler."""
 
     name = "own"
 
 
-def test_parts_of_ones_own() -> None:
+def test_a_custom_scheduler_is_passed_to_load() -> None:
     store = MemoryStore()
     study = Study(SPACE, scheduler=Own(), storage=store, max_trials=3)
     study.tell(asked(study), 1.0)
@@ -391,12 +364,12 @@ def test_parts_of_ones_own() -> None:
         ({"storage": "nowhere://x"}, "is not a known store"),
     ],
 )
-def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
+def test_bad_arguments_are_rejected(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         Study(SPACE, **arguments)
 
 
-def test_a_config_outside_the_space_is_refused_and_nothing_is_lost() -> None:
+def test_a_config_outside_the_space_is_rejected_while_a_job_runs() -> None:
     study = Study(SPACE)
     job = asked(study)
     with pytest.raises(
@@ -407,7 +380,7 @@ def test_a_config_outside_the_space_is_refused_and_nothing_is_lost() -> None:
     assert len(study.history()) == 1
 
 
-def test_run_goes_once_through_all_brackets_or_says_that_it_would_never_end() -> None:
+def test_run_completes_one_round_or_rejects_an_endless_study() -> None:
     study = Study(SPACE, max_resource=9)
     best = study.run(lambda config, resource: float(str(config["rate"])) + 1 / resource)
     assert best is not None
@@ -444,7 +417,7 @@ def test_configs_that_are_enqueued_come_first(scheduler: str | Scheduler) -> Non
     assert {trial.config["depth"] for trial in study.trials[3:]} == {3}
 
 
-def test_more_configs_than_trials_are_no_reason_to_wait() -> None:
+def test_a_study_ends_with_configs_in_the_queue() -> None:
     study = Study(SPACE, max_trials=1)
     for depth in (1, 2):
         study.enqueue({"rate": 0.1, "depth": depth, "loss": "squared"})

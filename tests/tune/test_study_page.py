@@ -1,4 +1,4 @@
-"""The live page of a store: what its endpoints answer, and what a browser shows."""
+"""The live page of a store: its endpoints, and the page in a browser."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ from onlineauto.cli.study_page import StudyHandlers, study_app
 from onlineauto.service.http.tokens import Tokens, add_token
 from onlineauto.tune import Float, Int, Study
 from onlineauto.tune.schedulers.fifo import FifoScheduler
+from onlineauto.tune.store import open_store
 from onlineauto.tune.store.sql_store import SqlStore
+from onlineauto.tune.trial import claim_of
 from tests.service.browser import PROGRAM, draw, page_text
 from tests.service.in_process import AppClient
+from tests.tune.studies import asked
 from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
@@ -62,8 +65,7 @@ def test_the_list_has_each_study_with_its_trials_and_its_best(url: str) -> None:
         assert both[0]["states"] == {}
         assert both[0]["best"] is None
         assert both[1]["states"] == {"TERMINATED": 9}
-        assert study.best is not None
-        assert both[1]["best"]["value"] == study.best.value
+        assert both[1]["best"]["value"] == study.best_value
         assert both[1]["is_done"]
         assert study_at(client, EVIL)["name"] == EVIL
         assert "onlineauto studies" in client.get("/").text
@@ -78,9 +80,8 @@ def test_a_study_is_described_as_its_api_does(url: str) -> None:
     assert found["curve"]["points"] == [
         [at, row["value"], row["resource"], row["trial"]] for at, row in enumerate(told, 1)
     ]
-    assert study.best is not None
     last = found["curve"]["best"][-1]
-    assert last[1:3] == [study.best.value, study.best.number]
+    assert last[1:3] == [study.best_value, study.best_trial.number]
     ended = {each["from"]: each["ended"] for each in found["rungs"]}
     assert ended == {level: sum(row["resource"] == level for row in told) for level in (1, 3, 9)}
     first, second, third = found["rungs"]
@@ -103,8 +104,7 @@ def test_a_running_study_is_followed_live(url: str) -> None:
         tag = {"If-None-Match": empty.headers["etag"]}
         assert client.get(path, headers=tag).status_code == 304
         assert not client.get(path, headers=tag).content
-        job = study.ask()
-        assert job is not None
+        job = asked(study)
         changed = client.get(path, headers=tag)
         assert changed.status_code == 200
         (lease,) = changed.json()["leases"]
@@ -118,12 +118,9 @@ def test_a_running_study_is_followed_live(url: str) -> None:
         assert client.get(path).json()["leases"] == []
 
 
-def test_a_lease_that_has_ended_is_told_from_one_that_lasts(url: str) -> None:
+def test_the_page_shows_expired_leases(url: str) -> None:
     study = made(url, lease=50)
-    job = study.ask()
-    assert job is not None
-    claim = study._store.heartbeat([job], -7)  # type: ignore[list-item]
-    assert claim == []
+    assert open_store(url, "rates").heartbeat([claim_of(asked(study))], -7) == []
     with client_of(url) as client:
         (lease,) = client.get("/v1/studies/rates").json()["leases"]
     assert lease["seconds"] <= -7
@@ -132,15 +129,14 @@ def test_a_lease_that_has_ended_is_told_from_one_that_lasts(url: str) -> None:
 def test_equal_errors_are_one_and_say_what_went_on(url: str) -> None:
     study = made(url, retries=1, scheduler="fifo")
     for error in (ERROR, ERROR, "other", ERROR):
-        job = study.ask()
-        assert job is not None
+        job = asked(study)
         study.fail(job, error)
     with client_of(url) as client:
         failures = study_at(client)["failures"]
-    assert {each["error"] for each in failures["groups"]} <= {ERROR, "other"}
-    assert sum(each["count"] for each in failures["groups"]) == failures["trials"]
+    assert {row["error"] for row in failures["groups"]} <= {ERROR, "other"}
+    assert sum(row["count"] for row in failures["groups"]) == failures["trials"]
     states = [trial.state for trial in study.trials if trial.error]
-    assert sum(each["goes_on"] for each in failures["groups"]) == states.count("PENDING")  # type: ignore[arg-type]
+    assert sum(row["goes_on"] for row in failures["groups"]) == states.count("PENDING")  # type: ignore[arg-type]
 
 
 def test_several_objectives_have_a_front_and_constraints_are_counted(url: str) -> None:
@@ -155,7 +151,7 @@ def test_several_objectives_have_a_front_and_constraints_are_counted(url: str) -
     with client_of(url) as client:
         found = study_at(client)
     assert sorted(each["trial"] for each in found["front"]["trials"]) == [
-        each.number for each in study.best_trials
+        trial.number for trial in study.best_trials
     ]
     violated = [trial for trial in study.trials if not trial.is_feasible]
     assert found["constraints"][0]["name"] == "memory"
@@ -168,8 +164,7 @@ def test_a_large_study_has_a_small_description(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("onlineauto.tune.watching._POINTS", 80)
     study = made(f"sqlite:///{tmp_path / 's.db'}", max_trials=150, scheduler="fifo")
     for number in range(150):
-        job = study.ask()
-        assert job is not None
+        job = asked(study)
         if number % 3:
             study.tell(job, 1.0 / (1 + number))
         else:
@@ -274,7 +269,7 @@ def test_a_store_that_is_missing_locked_or_newer_is_named_and_recovers(
         (["sqlite:///s.db", "--port", "70000"], 2, "--port"),
     ],
 )
-def test_what_cannot_be_served_is_said(
+def test_a_page_that_cannot_be_served_is_explained(
     words: list[str],
     code: int,
     message: str,
@@ -360,7 +355,7 @@ def test_studies_that_were_opened_longest_ago_are_forgotten_beyond_the_records_i
     with AppClient(study_app(handlers, Tokens())) as client:
         for name in "abcb":
             study_at(client, name)
-        assert [name for name, each in handlers._known.items() if each.watch] == ["c", "b"]
+        assert [name for name, value in handlers._known.items() if value.watch] == ["c", "b"]
         assert not handlers._known["a"].text
         assert [each["trials"] for each in client.get("/v1/studies").json()] == [0, 0, 0]
 
@@ -430,8 +425,7 @@ def test_a_browser_shows_a_study_and_escapes_its_texts(
     assert "No trial has a value yet." in empty
     assert "none yet" in empty
     for number in range(6):
-        job = study.ask()
-        assert job is not None
+        job = asked(study)
         if number == 3:
             study.fail(job, ERROR)
         else:
@@ -442,8 +436,7 @@ def test_a_browser_shows_a_study_and_escapes_its_texts(
     assert "&lt;script&gt;alert('study')&lt;/script&gt;/../ü" in body
     assert "&lt;img src=x onerror=alert(1)&gt; &amp; &lt;b&gt;shape&lt;/b&gt;" in body
     assert "<img" not in body
-    assert study.best is not None
-    assert f"The best is {study.best.value:.6g}, of trial {study.best.number} at 1." in body
+    assert f"The best is {study.best_value:.6g}, of trial {study.best_trial.number} at 1." in body
     assert "1 jobs of 1 workers" in body
     assert re.search(r"lease[^>]*>in \d+ s<", body)
     assert body.count("<svg") == 2

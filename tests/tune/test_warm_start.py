@@ -9,6 +9,8 @@ import pytest
 
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import Categorical, Float, Int, Study, create_study
+from onlineauto.tune.store import MemoryStore, StudySnapshot
+from tests.tune.studies import state_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,26 +45,25 @@ def test_another_study_is_continued_under_a_new_name() -> None:
     study.add_trials(first)
     best = study.best
     assert best is not None
-    assert first.best is not None
-    assert (best.config, best.value, best.resource) == (first.best.config, first.best.value, 27)
-    valued = [each for each in first.trials if each.value is not None]
+    assert (best.config, best.value, best.resource) == (first.best_trial.config, first.best_value, 27)
+    valued = [trial for trial in first.trials if trial.value is not None]
     assert len(study.trials) == len(valued)
     study.run(loss)  # added trials do not count
     trials = study.trials
     assert len(trials) == 5 + len(valued)
-    assert all(trials[each.number] == each for each in trials)
+    assert all(trials[trial.number] == trial for trial in trials)
     assert study.trials[-1].config == valued[0].config
 
 
 def test_the_searcher_learns_from_added_trials() -> None:
-    space = {f"x{each}": Float(0, 1) for each in range(4)}
+    space = {f"x{number}": Float(0, 1) for number in range(4)}
 
     def far(config: Any) -> float:
         return float(sum((each - 0.8) ** 2 for each in config.values()))
 
     rows = [
         {"value": far(config := {f"x{at}": (7 * row + 3 * at) % 31 / 31 for at in range(4)})}
-        | {f"params_{name}": each for name, each in config.items()}
+        | {f"params_{name}": value for name, value in config.items()}
         for row in range(100)
     ]
     means = []
@@ -71,7 +72,7 @@ def test_the_searcher_learns_from_added_trials() -> None:
         if warm:
             study.add_trials(rows)
         study.run(far)
-        means.append(sum(each.value or 0 for each in study.trials if each.number >= 0) / 8)
+        means.append(sum(trial.value or 0 for trial in study.trials if trial.number >= 0) / 8)
     assert means[1] < means[0] / 2
 
 
@@ -84,29 +85,30 @@ def test_a_csv_file_of_a_study_is_read_back(tmp_path: Path) -> None:
     study, same = Study(SPACE, "fifo"), Study(SPACE, "fifo")
     study.add_trials(tmp_path / "trials.csv")
     same.add_trials(frame)
-    expected = [(each.config, each.value) for each in first.trials if each.value is not None]
+    expected = [(trial.config, trial.value) for trial in first.trials if trial.value is not None]
     for found in (study, same):
-        assert [(each.config, each.value) for each in found.trials[::-1]] == expected
+        assert [(trial.config, trial.value) for trial in found.trials[::-1]] == expected
 
 
 def test_a_history_gives_the_last_value_of_each_trial() -> None:
     first = earlier()
     study = Study(SPACE, "fifo")
     study.add_trials(first.history())
-    assert {each.value for each in study.trials} == {each.value for each in first.trials}
+    assert {trial.value for trial in study.trials} == {each.value for each in first.trials}
 
 
-def test_an_open_study_learns_what_its_objective_suggests_later() -> None:
+def test_added_trials_count_for_parameters_that_are_suggested_later() -> None:
     first = create_study()
     first.optimize(objective, n_trials=30)
-    study = create_study()
+    store = MemoryStore()
+    study = create_study(storage=store)
     study.add_trials(first.trials)
     assert study.best_value == first.best_value
     study.add_trials([{"value": 0.5, "params_old": 3}])  # a parameter that there is no more
     study.optimize(objective, n_trials=12)
-    values = [each.value for each in study.trials if each.number >= 0]
+    values = [trial.value for trial in study.trials if trial.number >= 0]
     assert sum(value < 3 for value in values if value is not None) >= 6  # by chance, 3 of 12 would be
-    again = Study.load(study.name, storage=study._store)
+    again = Study.load(study.name, storage=store)
     assert again.trials == study.trials
 
 
@@ -140,7 +142,7 @@ def test_trials_of_optuna_are_added() -> None:
         ([3], "int.* is not a trial"),
     ],
 )
-def test_what_cannot_be_added_is_refused(source: Any, message: str) -> None:
+def test_invalid_rows_are_rejected(source: Any, message: str) -> None:
     study = Study(SPACE, "fifo")
     with pytest.raises(OptionError, match=message):
         study.add_trials(source)
@@ -158,7 +160,7 @@ def test_what_cannot_be_added_is_refused(source: Any, message: str) -> None:
         ({"params_x": 0.5, "params_n": 3.5}, "n = 3.5 is outside the space; valid is type int"),
     ],
 )
-def test_rows_outside_of_suggested_ranges_are_refused(wrong: dict[str, Any], message: str) -> None:
+def test_rows_outside_of_suggested_ranges_are_rejected(wrong: dict[str, Any], message: str) -> None:
     rows = [{"value": 1.0, "params_x": 1, "params_n": 3.0}, {"value": -9.0, **wrong}]
     study = create_study()
     study.optimize(objective, n_trials=2)
@@ -171,7 +173,7 @@ def test_rows_outside_of_suggested_ranges_are_refused(wrong: dict[str, Any], mes
         early.optimize(objective, n_trials=1)
 
 
-def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.csv: No such file"):
         create_study().add_trials(tmp_path / "none.csv")
 
@@ -213,7 +215,10 @@ def test_added_trials_have_the_words_that_they_had(
         given.to_csv(tmp_path / "trials.csv", index=False)
         given = tmp_path / "trials.csv"
     space = {"w": Categorical(choices), "x": Float(0, 1)}
-    study = create_study(seed=4) if is_open else Study(space, "fifo", max_trials=1)
+    store = MemoryStore()
+    study = (
+        create_study(seed=4, storage=store) if is_open else Study(space, "fifo", max_trials=1, storage=store)
+    )
     study.add_trials(given)
     study.optimize(suggesting, n_trials=1)
 
@@ -224,10 +229,10 @@ def test_added_trials_have_the_words_that_they_had(
     assert words(added) == words(first.trials)
     assert [trial.config["x"] for trial in added] == [trial.config["x"] for trial in first.trials]
     assert repr(study.best_params["w"]) in map(repr, choices)
-    again = Study.load(study.name, storage=study._store)
+    again = Study.load(study.name, storage=store)
     assert again.trials == study.trials
-    again._replica.progress.load_state_dict(study._replica.progress.state_dict())
-    assert again.trials == study.trials
+    store.save(StudySnapshot(len(store.load()), state_of(study)))
+    assert Study.load(study.name, storage=store).trials == study.trials
 
 
 def test_the_searcher_learns_from_words_that_look_like_numbers(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What worker processes of tests run."""
+"""Functions of worker processes in tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def echo(parent: Parent, *arguments: Any) -> None:
 
 
 def busy(parent: Parent, path: str) -> None:
-    """Compute for ever; write a file when the parent dies."""
+    """Compute without end; write a file when the parent dies."""
     parent.on_death = lambda: Path(path).write_text("orphan")
     parent.send("begun")
     while True:

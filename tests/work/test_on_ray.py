@@ -1,4 +1,4 @@
-"""Crews of actors, with a stand-in for Ray: studies and partitions come to what they come to without it."""
+"""Crews of actors, with a stand-in for Ray: studies and partitions have the same results as without Ray."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ def test_a_study_whose_actors_are_killed_has_the_same_trials(ray: Any) -> None:
     here, there = study(), study()
     here.run(trainables.reporting)
     there.run(trainables.reporting, workers=2, executor="ray", callbacks=[Killer(ray)])
-    assert {each.number: each.config for each in there.trials} == {
-        each.number: each.config for each in here.trials
+    assert {trial.number: trial.config for trial in there.trials} == {
+        trial.number: trial.config for trial in here.trials
     }
     assert len(ray.handles) > 2
-    assert {str(each.state) for each in there.trials} == {"TERMINATED"}
+    assert {str(trial.state) for trial in there.trials} == {"TERMINATED"}
 
 
 def test_trials_may_need_different_actors(ray: Any) -> None:
     workers = RayWorkers(2, needs=lambda config: {"CPU": 1 + round(config["rate"])})
     trained = study()
     trained.run(trainables.reporting, workers=workers, executor="ray")
-    assert {str(each.state) for each in trained.trials} == {"TERMINATED"}
+    assert {str(trial.state) for trial in trained.trials} == {"TERMINATED"}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_values_that_are_no_numbers_are_printed(ray: Any, value: Any, why: str) 
         return value if resource == 9 else 0.5
 
     failing.run(loss, workers=1, executor="ray")
-    assert {each.error for each in failing.trials if each.error} == {why}
+    assert {trial.error for trial in failing.trials if trial.error} == {why}
 
 
 def test_an_actor_that_cannot_begin_ends_the_run(ray: Any) -> None:
@@ -113,7 +113,7 @@ def test_partitions_learnt_by_actors_that_are_killed_have_the_same_weights(ray: 
     assert len(ray.handles) == 3
 
 
-def test_actors_that_die_again_and_again_end_the_run(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_deaths_of_actors_end_the_run(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class Dying:
         def __init__(self, command: str) -> None:
             pass

@@ -1,4 +1,4 @@
-"""Worker processes: messages, deaths, and what a parent that forks or is killed leaves behind."""
+"""Worker processes: messages, deaths, and parents that fork or are killed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from onlineauto.errors import WorkersError
 from onlineauto.work.crew import Crew, WorkerLost
-from onlineauto.work.process import Process, running_processes, wait_for_processes
+from onlineauto.work.process import Process, has_ended, running_processes, wait_for_processes
 from tests.waiting import until
 
 pytestmark = pytest.mark.ci
@@ -41,7 +41,7 @@ def test_a_killed_process_is_reported_by_receive_and_not_by_send() -> None:
     process.kill()
 
 
-def test_workers_that_die_again_and_again_end_a_crew() -> None:
+def test_repeated_deaths_of_workers_end_a_crew() -> None:
     crew: Crew[Process, int] = Crew(
         lambda: Process("tests.work.targets:failing", output="none"), wait_for_processes, most_deaths=2
     )
@@ -92,7 +92,7 @@ def test_a_child_of_a_fork_does_not_keep_processes_alive() -> None:
         os._exit(0)
     try:
         process.connection.close()  # as the death of this process would
-        until(lambda: process._process.poll() is not None)
+        until(lambda: has_ended(process.pid))
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

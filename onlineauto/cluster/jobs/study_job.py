@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from onlineauto.cluster.jobs.job import Demand, check_demand
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.tune.searchers import SEARCHERS
-from onlineauto.tune.workers.ray_workers import RayWorkers
-from onlineauto.tune.workers.resources import Headcount, Workers
+from onlineauto.tune.workers.resources import Headcount, RayWorkers, Workers
 from onlineauto.work.thread import Background
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from onlineauto.options import Configuration
-    from onlineauto.tune.live.events import Events
+    from onlineauto.tune.live.live_learner import Events
 
 INTERACTIONS: Final = "interactions"
 """Name for all useful interactions, each of which is a separate parameter: used or not used."""
@@ -52,10 +52,10 @@ def space_of_flags(names: Sequence[str], events: Events) -> Space:
 
 def _searched_interactions(events: Events) -> Iterator[str]:
     """Yield the interactions that are searched, as ``a*b``."""
-    known = [name for name in events.namespaces if not _SPECIAL.intersection(name)]
-    actions = [name for name in known if name in events.of_actions]
-    context = [name for name in known if name not in actions]
-    interactions: Iterable[tuple[bytes, ...]] = combinations_with_replacement(known, 2)
+    namespaces = [name for name in events.namespaces if not _SPECIAL.intersection(name)]
+    actions = [name for name in namespaces if name in events.of_actions]
+    context = [name for name in namespaces if name not in actions]
+    interactions: Iterable[tuple[bytes, ...]] = combinations_with_replacement(namespaces, 2)
     if actions:
         crossed = chain(combinations(context, 1), combinations(context, 2))
         interactions = ((*names, action) for names in crossed for action in actions)

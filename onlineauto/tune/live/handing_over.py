@@ -69,7 +69,9 @@ def hand_over(
     1
     """
     chosen = (
-        study.best if trial is None else next((each for each in study.trials if each.number == trial), None)
+        study.best
+        if trial is None
+        else next((candidate for candidate in study.trials if candidate.number == trial), None)
     )
     if chosen is None:
         raise OptionError(

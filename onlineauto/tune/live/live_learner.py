@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import io
+import logging
 from functools import partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 
+from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.stream.position import Position
+from onlineauto.engine.stream.source import kind_of, read_blocks, rules_of
 from onlineauto.errors import InputError, OptionError
-from onlineauto.tune.live.events import Events
+from onlineauto.features.block import UNLABELLED
+from onlineauto.formats.blocks.writer import write_blocks
+from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.tune.live.flags import base_of, configure
-from onlineauto.tune.workers.naming import OF_STREAM
+from onlineauto.tune.workers.trainable import OF_STREAM
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run, load_run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
@@ -31,6 +38,74 @@ if TYPE_CHECKING:
 _REPORTS, _BATCHES = 32, 512
 MISSED: Final = ("catch_up", "match")
 """Modes for events between a checkpoint and the next scored window: learn them, or leave them out."""
+
+_LOG: Final = logging.getLogger("onlineauto")
+_SAMPLED = 64
+"""Number of events of each block in which the namespaces of actions are looked up."""
+_DIGESTED = ("hash", "value", "label", "weight", "cost_action", "cost", "probability")
+"""Columns of a block that identify a stream."""
+
+
+class Events:
+    """The events of a stream in blocks, which any number of runs may read."""
+
+    def __init__(self, source: Sources, configuration: Configuration, *, most: int | None = None) -> None:
+        self.blocks: list[Block] = []
+        self._configuration = configuration
+        self._n_events = 0
+        diagnostics = Diagnostics()
+        for block in read_blocks(source, configuration, diagnostics):
+            part = block if most is None else block.head(min(len(block), most - self._n_events))
+            self.blocks.append(part)
+            self._n_events += len(part)
+            if self._n_events == most:
+                break
+        if lacking := self._reason_of_equal_losses():
+            problems = f": {diagnostics.summary()}" if diagnostics.total else ""
+            raise InputError(f"{lacking}, so there is nothing to compare trials by{problems}")
+        if diagnostics.total:
+            _LOG.warning("%s", diagnostics.summary())
+
+    def _reason_of_equal_losses(self) -> str:
+        """Return the reason why all trials would have the same loss; "" if they may differ."""
+        if not self._n_events:
+            return "the stream has no events"
+        bandit = kind_of(self._configuration) != "simple"
+        columns = [block.cost if bandit else block.label for block in self.blocks]
+        labelled = np.concatenate([column[column != UNLABELLED] for column in columns])
+        if not len(labelled):
+            return f"no event of the stream has a {'logged cost or reward' if bandit else 'label'}"
+        return "every logged cost or reward of the stream is 0" if bandit and not labelled.any() else ""
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return self._n_events
+
+    @property
+    def digest(self) -> str:
+        """A digest of all features, labels and costs, independent of the division into blocks."""
+        hash_ = blake2b(digest_size=8)
+        for column in _DIGESTED:
+            for block in self.blocks:
+                hash_.update(getattr(block, column).tobytes())
+        return hash_.hexdigest()
+
+    @property
+    def namespaces(self) -> list[bytes]:
+        """The names of all namespaces, in ascending order."""
+        return sorted({name for block in self.blocks for name in block.namespaces.names})
+
+    @property
+    def of_actions(self) -> frozenset[bytes]:
+        """The namespaces of actions, none if events are single lines."""
+        if not kind_of(self._configuration).endswith("adf"):
+            return frozenset()
+        sample = ((block, event) for block in self.blocks for event in range(min(len(block), _SAMPLED)))
+        return frozenset().union(*(of_actions(block, event) for block, event in sample))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the events to a file of blocks, which other processes read without parsing."""
+        write_blocks(path, self.blocks, rules=rules_of(self._configuration))
 
 
 class Losses:
@@ -51,7 +126,7 @@ class Losses:
         slots = outcomes.slots
         sums = np.array([outcomes.loss, outcomes.weight], np.float64)
         if slots is not None:  # an event has one row per slot
-            sums = np.array([np.bincount(slots.event, each, len(block)) for each in sums])
+            sums = np.array([np.bincount(slots.event, row, len(block)) for row in sums])
         self._append(sums)
 
     def _append(self, sums: NDArray[np.float64]) -> None:
@@ -205,14 +280,14 @@ class LiveLearner:
         run, losses = self._open_run(configure(self.base, config), first_scored, report.saved)
         reported = losses.end - losses.end % batch
         missed = "matched" if losses.skipped else "caught_up" if losses.end < first_scored else "nothing"
-        while (at := run.position.events) < resource:
-            run.step(min(at + every - at % every, resource) - at)
-            at = run.position.events
-            begin, whole = max(self._first_scored(at), losses.begin), at - at % batch
+        while (offset := run.position.events) < resource:
+            run.step(min(offset + every - offset % every, resource) - offset)
+            offset = run.position.events
+            begin, whole = max(self._first_scored(offset), losses.begin), offset - offset % batch
             first = max(reported, -(-losses.begin // batch) * batch)
             details = {
                 "offset_from": begin,
-                "offset_to": at,
+                "offset_to": offset,
                 "missed": missed,
                 "batch": batch,
                 "first": first,
@@ -220,7 +295,10 @@ class LiveLearner:
             }
             reported = max(whole, first)
             report(
-                losses.mean(begin, at), step=at, save=lambda: _checkpoint_bytes(run, losses), details=details
+                losses.mean(begin, offset),
+                step=offset,
+                save=lambda: _checkpoint_bytes(run, losses),
+                details=details,
             )
 
     def _first_scored(self, resource: int) -> int:

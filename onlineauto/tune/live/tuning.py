@@ -11,7 +11,7 @@ from onlineauto.errors import OptionError
 from onlineauto.tune.live.flags import base_of, config_of, configure, space_of_flags
 from onlineauto.tune.live.live_learner import LiveLearner
 from onlineauto.tune.study import Study
-from onlineauto.tune.workers.stoppers import Stopper
+from onlineauto.tune.workers.hooks import Stopper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.schedulers import Scheduler
     from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.trial import Trial
-    from onlineauto.tune.workers.callbacks import Callback
+    from onlineauto.tune.workers.hooks import Callback
 
 SEARCHED: Final = ("learning_rate", "power_t", "interactions")
 """The options that are searched by default."""
@@ -47,8 +47,8 @@ def used_resource(study: Study) -> int:
 
 def _copied_events(trial: Trial) -> int:
     """Return the number of events that a trial has not learned itself, because it began as a copy."""
-    begun = trial.resume_from
-    return min(begun.resource, trial.step) if begun is not None and begun.trial != trial.number else 0
+    origin = trial.resume_from
+    return min(origin.resource, trial.step) if origin is not None and origin.trial != trial.number else 0
 
 
 def tune_stream(

@@ -68,14 +68,14 @@ class Asha(FifoScheduler):
                 self._running.add(trial)
                 came_from = ResumeFrom(trial, self.levels[rung])
                 return Suggestion(trial, self._configs[trial], self.levels[rung + 1], came_from)
-        begun = super().suggest(searcher)
-        if begun is None:
+        job = super().suggest(searcher)
+        if job is None:
             return None
-        self._at[begun.trial] = 0
+        self._at[job.trial] = 0
         if not self._promotes:
-            return begun
-        self._configs[begun.trial] = begun.config
-        return begun._replace(resource=self.levels[0])
+            return job
+        self._configs[job.trial] = job.config
+        return job._replace(resource=self.levels[0])
 
     def _promotable(self, rung: int) -> int | None:
         """Return the best trial among the best 1/eta of a rung that was not promoted yet, or None."""

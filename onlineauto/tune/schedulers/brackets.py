@@ -176,7 +176,9 @@ class Brackets:
     @property
     def trials(self) -> set[int]:
         """The trials in the current rungs of all open brackets."""
-        rungs = (each.trials[each.rung] for each in self._brackets.values() if not each.is_complete)
+        rungs = (
+            bracket.trials[bracket.rung] for bracket in self._brackets.values() if not bracket.is_complete
+        )
         return {trial for rung in rungs for trial in rung if trial is not None}
 
     def next_slot(self, *, opens: bool = True) -> Slot | None:
@@ -218,7 +220,7 @@ class Brackets:
 
     def _bracket(self, number: int) -> Bracket:
         promotes = self._promoting is None or number < self._promoting
-        first, system = next(each for each in reversed(self._systems) if each[0] <= number)
+        first, system = next(entry for entry in reversed(self._systems) if entry[0] <= number)
         return Bracket(system[(number - first) % len(system)], promotes=promotes)
 
     def _open(self) -> Slot:
@@ -248,6 +250,6 @@ class Brackets:
             ]
             self.system = self._systems[-1][1]
         self._brackets = {}
-        for number, each in state["brackets"].items():
+        for number, part in state["brackets"].items():
             self._brackets[int(number)] = bracket = self._bracket(int(number))
-            bracket.load_state_dict(each)
+            bracket.load_state_dict(part)

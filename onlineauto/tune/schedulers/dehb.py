@@ -202,9 +202,9 @@ class Dehb(PlainState, Scheduler):
     def _state_changes(self, trials: list[int]) -> dict[int, State]:
         """Return the state changes of trials that are not promoted, now or in any later bracket."""
         if self._parents.is_past_promotion():
-            trials = [*trials, *(each for each in self._reached if each not in self._running)]
-        for each in trials:
-            self._reached.pop(each, None)
+            trials = [*trials, *(trial for trial in self._reached if trial not in self._running)]
+        for trial in trials:
+            self._reached.pop(trial, None)
         return dict.fromkeys(trials, State.TERMINATED)
 
     @property

@@ -144,6 +144,7 @@ class Parents(ABC):
 
     keeps: bool  # True if complete brackets are still read.
     promoting: int  # Brackets from this number on have new trials in all slots.
+    promoting_brackets: int  # Number of brackets with promotions, by the brackets or by the populations.
     system: list[Rungs]
     brackets: Brackets  # Set by DEHB.
 
@@ -169,15 +170,18 @@ class Parents(ABC):
     def _set_up(self, draw: Draw, brackets: int | None) -> None:
         """Set up the rung system and the state of the subclass."""
 
-    @abstractmethod
     def searches(self, slot: Slot) -> bool:
-        """Return whether the config of a slot comes from the searcher."""
+        """Return whether the config of a slot comes from the searcher: those of the first rung do."""
+        return slot.bracket == 0 and slot.rung_slot.rung == 0
 
-    @abstractmethod
     def trial_to_promote(
-        self, slot: Slot, running: Collection[int], reached: Mapping[int, int]
+        self,
+        slot: Slot,  # noqa: ARG002
+        running: Collection[int],  # noqa: ARG002
+        reached: Mapping[int, int],  # noqa: ARG002
     ) -> int | None:
         """Return the trial that is promoted to a slot; None if a new trial begins there."""
+        return None
 
     @abstractmethod
     def target(self, slot: Slot) -> int | None:
@@ -195,9 +199,9 @@ class Parents(ABC):
     def pauses(self, slot: Slot) -> bool:
         """Return whether a trial in this slot pauses at its end, since it may be promoted."""
 
-    @abstractmethod
     def is_past_promotion(self) -> bool:
         """Return whether no more trials will be promoted."""
+        return self.brackets.primary >= self.promoting_brackets
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
@@ -239,7 +243,7 @@ class ParentSlots(Parents):
     """
 
     keeps = True
-    promoting = 1
+    promoting = promoting_brackets = 1
 
     def _set_up(self, draw: Draw, brackets: int | None) -> None:  # noqa: ARG002
         setting = self._setting
@@ -249,18 +253,6 @@ class ParentSlots(Parents):
         self._pools: dict[tuple[int, int], list[int]] = {}
         self._tops: dict[tuple[int, int], list[int]] = {}
         self._at_level: dict[int, list[int]] = {level: [] for level in self._ladder}
-
-    def searches(self, slot: Slot) -> bool:  # noqa: D102
-        return slot.bracket == 0 and slot.rung_slot.rung == 0
-
-    def trial_to_promote(
-        self,
-        slot: Slot,  # noqa: ARG002
-        running: Collection[int],  # noqa: ARG002
-        reached: Mapping[int, int],  # noqa: ARG002
-    ) -> int | None:
-        """Return None: the first bracket promotes its own trials, and no other bracket promotes."""
-        return None
 
     def target(self, slot: Slot) -> int | None:
         """Return the trial of the parent slot, or None."""
@@ -294,8 +286,8 @@ class ParentSlots(Parents):
             pool = self._candidates(slot)
             if len(pool) < _FEWEST:
                 return pool
-            open_ones = [each for each in self._pools if each[0] >= self.brackets.primary]
-            self._pools = {each: self._pools[each] for each in open_ones} | {key: pool}
+            open_ones = [rung_key for rung_key in self._pools if rung_key[0] >= self.brackets.primary]
+            self._pools = {rung_key: self._pools[rung_key] for rung_key in open_ones} | {key: pool}
         return self._pools[key]
 
     def _candidates(self, slot: Slot) -> list[int]:
@@ -304,8 +296,8 @@ class ParentSlots(Parents):
         bracket = self.brackets[slot.bracket]
         if rung == 0:
             step = self._ladder.index(slot.rung_slot.level)
-            parents = (self._parent(slot.bracket, step, each) for each in range(bracket.rungs[0][0]))
-            pool = [each[0] for each in parents if each is not None]
+            parents = (self._parent(slot.bracket, step, number) for number in range(bracket.rungs[0][0]))
+            pool = [parent[0] for parent in parents if parent is not None]
         else:
             pool = self._top(slot.bracket, rung)
         others = [slot.rung_slot.level, *reversed(self._ladder)]
@@ -335,9 +327,6 @@ class ParentSlots(Parents):
 
     def pauses(self, slot: Slot) -> bool:  # noqa: D102
         return slot.bracket == 0 and slot.rung_slot.rung < len(self.system[0]) - 1
-
-    def is_past_promotion(self) -> bool:  # noqa: D102
-        return self.brackets.primary > 0
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         return {
@@ -379,7 +368,7 @@ class Populations(Parents):
     def _set_up(self, draw: Draw, brackets: int | None) -> None:
         setting = self._setting
         self.system = hpbandster(setting.min_resource, setting.max_resource, setting.eta, brackets)
-        self.promoting = 0  # the populations promote, not the brackets
+        self.promoting, self.promoting_brackets = 0, len(self.system)  # populations promote, not brackets
         sizes: dict[int, int] = {}
         for rungs in self.system:
             for size, level in rungs:
@@ -390,14 +379,11 @@ class Populations(Parents):
             for level, size in sorted(sizes.items())
         }
 
-    def searches(self, slot: Slot) -> bool:  # noqa: D102
-        return slot.bracket == 0 and slot.rung_slot.rung == 0
-
     def trial_to_promote(
         self, slot: Slot, running: Collection[int], reached: Mapping[int, int]
     ) -> int | None:
         """Return the best trial of the level below that is neither running nor promoted already, or None."""
-        if slot.rung_slot.rung == 0 or not self.pauses_in(slot.bracket):
+        if slot.rung_slot.rung == 0 or slot.bracket >= self.promoting_brackets:
             return None
         size, level = self._level_below(slot)
         population = self.levels[level]
@@ -406,10 +392,6 @@ class Populations(Parents):
             if trial is not None and trial not in running and reached.get(trial) == level:
                 return trial
         return None
-
-    def pauses_in(self, bracket: int) -> bool:
-        """Return whether upper rungs of a bracket promote."""
-        return bracket < len(self.system)
 
     def _level_below(self, slot: Slot) -> tuple[int, int]:
         """Return the number of trials of this rung, and the level below (in the first rung its own level)."""
@@ -432,7 +414,7 @@ class Populations(Parents):
         pool = [population.codes[index] for index in population.best(size).tolist()]
         best = pool[0]
         if len(pool) < self._fewest:
-            codes = np.concatenate([each.codes for each in self.levels.values()])
+            codes = np.concatenate([level.codes for level in self.levels.values()])
             while len(pool) <= self._fewest:
                 parents = codes[rng.permutation(len(codes))[: self._fewest]]
                 pool.append(self._offspring(parents[0], list(parents), rng, best))
@@ -452,22 +434,19 @@ class Populations(Parents):
         rungs = self.system[slot.bracket % len(self.system)]
         return slot.rung_slot.rung < len(rungs) - 1 and not self.is_past_promotion()
 
-    def is_past_promotion(self) -> bool:  # noqa: D102
-        return self.brackets.primary >= len(self.system)
-
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         return {
             str(level): {
-                "codes": each.codes.tolist(),
-                "losses": each.losses.tolist(),
-                "trials": list(each.trials),
-                "next": each.next,
+                "codes": population.codes.tolist(),
+                "losses": population.losses.tolist(),
+                "trials": list(population.trials),
+                "next": population.next,
             }
-            for level, each in self.levels.items()
+            for level, population in self.levels.items()
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
-        for level, each in state.items():
-            self.levels[int(level)] = population = _Population(np.array(each["codes"]))
-            population.losses[:] = each["losses"]
-            population.trials, population.next = list(each["trials"]), each["next"]
+        for level, part in state.items():
+            self.levels[int(level)] = population = _Population(np.array(part["codes"]))
+            population.losses[:] = part["losses"]
+            population.trials, population.next = list(part["trials"]), part["next"]

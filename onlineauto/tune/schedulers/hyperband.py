@@ -120,9 +120,9 @@ class Hyperband(PlainState, Scheduler):
     def _occupy(self, trial: int, loss: float, changed: dict[int, State]) -> dict[int, State]:
         """Occupy the slot of a trial; return `changed` with the trials that are not promoted."""
         self._ended += self._brackets.on_result(self._running.pop(trial), loss)
-        for each in self._ended:
-            changed[each] = State.TERMINATED
-            self._forget(each)
+        for ended in self._ended:
+            changed[ended] = State.TERMINATED
+            self._forget(ended)
         self._ended.clear()
         return changed
 

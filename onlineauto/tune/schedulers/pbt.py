@@ -101,16 +101,16 @@ class Pbt(FifoScheduler):
     def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
         if self._donors:
             return self._copy_job(searcher)
-        begun, refusals = None, searcher.refusals
+        job, refusals = None, searcher.refusals
         if not self._is_full or (self._may_have_more and searcher.queued):
-            begun = super().suggest(searcher)
-        if begun is None:
+            job = super().suggest(searcher)
+        if job is None:
             if self._may_have_more and searcher.refusals == refusals:
                 searcher.refuse()
             self._may_have_more = False
             return self._resume_first()
-        self._configs[begun.trial] = begun.config
-        return begun
+        self._configs[job.trial] = job.config
+        return job
 
     @property
     def _is_full(self) -> bool:
@@ -186,7 +186,7 @@ class Pbt(FifoScheduler):
             return Decision.CONTINUE
         self._since[trial] = resource
         self._scores[trial] = resource, loss
-        ranked = sorted(self._scores, key=lambda each: self._scores[each][1])
+        ranked = sorted(self._scores, key=lambda member: self._scores[member][1])
         size = min(ceil(len(ranked) * self._share), len(ranked) // 2)
         if ranked.index(trial) < len(ranked) - size:
             return self._turn(trial, resource)
@@ -230,7 +230,7 @@ class Pbt(FifoScheduler):
         return [
             *self._donors,
             *self._paused,
-            *(ResumeFrom(trial, at) for trial, (at, _) in self._scores.items()),
+            *(ResumeFrom(trial, resource) for trial, (resource, _) in self._scores.items()),
         ]
 
     @property

@@ -59,8 +59,8 @@ class _Losses:
         begin, end = max(self.first, other.first), min(self.end, other.end)
         if begin >= end:
             return 0.0
-        own = sum(self.means[begin - self.first : end - self.first])
-        return (own - sum(other.means[begin - other.first : end - other.first])) / (end - begin)
+        total = sum(self.means[begin - self.first : end - self.first])
+        return (total - sum(other.means[begin - other.first : end - other.first])) / (end - begin)
 
 
 class Race(Hyperband):
@@ -116,9 +116,9 @@ class Race(Hyperband):
         trials = bracket.trials[rung]
         promoted = bracket.rungs[rung + 1][0] if rung + 1 < len(bracket.rungs) else 1
         level = self._alpha * promoted / max(len(trials) - 1, 1)
-        own = self._losses[trial]
+        losses = self._losses[trial]
         gains = {
-            other: own.mean_gain(self._losses[other])
+            other: losses.mean_gain(self._losses[other])
             for other in trials
             if other is not None and other != trial and other not in self._dropped and other in self._losses
         }
@@ -126,7 +126,7 @@ class Race(Hyperband):
         if len(ahead) < promoted:
             return False
         return all(
-            self._duels.setdefault((trial, other), _Duel()).is_lost(own, self._losses[other], level)
+            self._duels.setdefault((trial, other), _Duel()).is_lost(losses, self._losses[other], level)
             for other in reversed(ahead[:promoted])
         )
 
@@ -138,11 +138,11 @@ class Race(Hyperband):
     def _occupy(self, trial: int, loss: float, changed: dict[int, State]) -> dict[int, State]:
         changed = super()._occupy(trial, loss, changed)
         present = self._brackets.trials
-        self._losses = {each: losses for each, losses in self._losses.items() if each in present}
+        self._losses = {number: losses for number, losses in self._losses.items() if number in present}
         self._duels = {pair: duel for pair, duel in self._duels.items() if present.issuperset(pair)}
         self._dropped &= present
-        for each in {trial} - present:
-            self._forget(each)
+        for number in {trial} - present:
+            self._forget(number)
         return changed
 
 
@@ -150,7 +150,7 @@ def _is_complete(details: Mapping[str, Any]) -> bool:
     """Return whether details have all entries that a test needs; a log may have details without them."""
     batch, first, losses = (details.get(name) for name in ("batch", "first", "losses"))
     is_valid = isinstance(batch, int) and batch >= 1 and isinstance(first, int)
-    return is_valid and isinstance(losses, list) and all(isinstance(each, int | float) for each in losses)
+    return is_valid and isinstance(losses, list) and all(isinstance(loss, int | float) for loss in losses)
 
 
 class _Duel:
@@ -160,11 +160,11 @@ class _Duel:
         self._state, self._spread = np.zeros(SIZE), np.zeros(SPREAD_SIZE)
         self._next = 0
 
-    def is_lost(self, own: _Losses, other: _Losses, level: float) -> bool:
+    def is_lost(self, losses: _Losses, other: _Losses, level: float) -> bool:
         """Return whether the other trial is proved better."""
-        begin = max(self._next, own.first, other.first)
-        for batch in range(begin, min(own.end, other.end)):
-            gain = other.means[batch - other.first] - own.means[batch - own.first]
+        begin = max(self._next, losses.first, other.first)
+        for batch in range(begin, min(losses.end, other.end)):
+            gain = other.means[batch - other.first] - losses.means[batch - losses.first]
             observe_any_difference(self._state, self._spread, gain, 0.0)
             self._next = batch + 1
         return bool(is_worse(self._state, level * float(share(self._spread))))

@@ -119,10 +119,10 @@ def quantile(ascending: Sequence[float], share: float) -> float:
     >>> quantile([1.0, 2.0, 4.0], 0.75)
     3.0
     """
-    at = (len(ascending) - 1) * share
-    before = int(at)
+    place = (len(ascending) - 1) * share
+    before = int(place)
     low, high = ascending[before], ascending[min(before + 1, len(ascending) - 1)]
     if low == high:  # avoids inf - inf if both are infinite
         return low
-    over = at - before
+    over = place - before
     return high - (high - low) * (1 - over) if over >= 0.5 else low + (high - low) * over

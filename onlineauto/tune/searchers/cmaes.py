@@ -68,7 +68,7 @@ class CmaesSearcher(Searcher):
             self._waiting.append(row)
         if len(self._waiting) >= self._distribution.population_size:
             rows, self._waiting = self._observations.order(self._waiting), []
-            self._learn([self._code(each) for each in rows])
+            self._learn([self._code(row) for row in rows])
 
     def _code(self, row: int) -> list[float]:
         """Return the code of a config; CMA-ES needs two numbers, so a single one gets a random second one."""

@@ -93,23 +93,23 @@ class GpSearcher(Searcher):
         """Return the config with the largest expected improvement on `least`, by rounds of finer steps."""
         codes = rng.random((_RANDOM, self.space.width))
         centres = [self.space.encode(config) for config in best]
-        found: dict[tuple[Any, ...], tuple[float, Config, np.ndarray]] = {}
+        candidates: dict[tuple[Any, ...], tuple[float, Config, np.ndarray]] = {}
         for step in _STEPS:
             near = np.repeat(np.array(centres), _NEAR // len(centres), axis=0)
             moved = rng.random(near.shape) < max(0.5, 1 / near.shape[1])
             codes = np.concatenate([codes, np.clip(near + step * moved * rng.normal(size=near.shape), 0, 1)])
             configs = {tuple(config.items()): config for config in map(self.space.decode, codes)}
-            new = [key for key in configs if key not in self._observations.rows and key not in found]
+            new = [key for key in configs if key not in self._observations.rows and key not in candidates]
             if new:
                 gains = _improvement(process, self._inputs([configs[key] for key in new]), least)
                 for key, gain in zip(new, gains.tolist(), strict=True):
-                    found[key] = gain, configs[key], self.space.encode(configs[key])
-            top = sorted(found.values(), key=lambda each: -each[0])[:5]
+                    candidates[key] = gain, configs[key], self.space.encode(configs[key])
+            top = sorted(candidates.values(), key=lambda candidate: -candidate[0])[:5]
             centres = [code for _, _, code in top] or centres
             codes = np.empty((0, self.space.width))
-        if not found:
+        if not candidates:
             return self.draw_untried(self._observations.rows, rng)
-        return max(found.values(), key=lambda each: each[0])[1]
+        return max(candidates.values(), key=lambda candidate: candidate[0])[1]
 
     def _inputs(self, configs: Sequence[Config]) -> np.ndarray:
         """Return the inputs of the process: numbers as coded, and one input for each word."""
@@ -122,7 +122,7 @@ class GpSearcher(Searcher):
                         words[row, parameter.index(config[name])] = 1.0
                 columns.append(words)
             else:
-                coded = [parameter.encode(each[name])[0] if name in each else 0.5 for each in configs]
+                coded = [parameter.encode(config[name])[0] if name in config else 0.5 for config in configs]
                 columns.append(np.array(coded)[:, None])
         return np.concatenate(columns, axis=1)
 
@@ -166,8 +166,8 @@ def _minimise(objective: Any, start: np.ndarray, bounds: np.ndarray) -> tuple[np
         return loss + 0.5 * float(precision @ off**2), gradient + precision * off
 
     options = {"maxiter": _FIT_STEPS}
-    found = minimize(penalised, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
-    return found.x, found.fun
+    minimum = minimize(penalised, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
+    return minimum.x, minimum.fun
 
 
 def _improvement(process: Any, inputs: np.ndarray, least: float) -> np.ndarray:

@@ -45,7 +45,7 @@ class GridSearcher(Searcher):
 
     def _combinations(self) -> Iterator[Config]:
         """Yield all configs, each once; a parameter that does not exist adds no combinations."""
-        grids = {name: each.grid(self._points) for name, each in self.space.parameters.items()}
+        grids = {name: parameter.grid(self._points) for name, parameter in self.space.parameters.items()}
         for values in product(*grids.values()):
             config = dict(zip(grids, values, strict=True))
             absent = self._absent(config)

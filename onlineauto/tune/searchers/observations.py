@@ -73,7 +73,7 @@ class Observations(PlainState):
         if len({self.levels[row] for row in rows}) > 1 or not (losses < INFEASIBLE).all():
             from scipy.special import ndtri
 
-            rank = {row: at for at, row in enumerate(self.order(rows))}
+            rank = {row: index for index, row in enumerate(self.order(rows))}
             return np.asarray(ndtri((np.array([rank[row] for row in rows]) + 0.5) / len(rows)))
         middle = float(np.median(losses))
         losses = np.minimum(losses, middle + _CUT * (middle - losses.min()))

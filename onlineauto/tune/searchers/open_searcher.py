@@ -69,14 +69,18 @@ class OpenSearcher(Searcher):
         self._rows.setdefault(_key(config), []).append(row)
         self._configs[row] = config
         self._suggested.add(row)
-        self.parameters |= {name: each for name, each in parameters.items() if name not in self.parameters}
+        self.parameters |= {
+            name: parameter for name, parameter in parameters.items() if name not in self.parameters
+        }
         self._outdated = bool(self.parameters)
 
     def fitted(self, config: Config) -> Config:
         """Return a config of a table with values of the declared parameters, without missing ones."""
-        known = {name: each for name, each in self.parameters.items() if name in config}
-        fitted = config | {name: each.of_cell(config[name]) for name, each in known.items()}
-        missing = [name for name, each in known.items() if fitted[name] is None and not each.holds(None)]
+        declared = {name: parameter for name, parameter in self.parameters.items() if name in config}
+        fitted = config | {name: parameter.of_cell(config[name]) for name, parameter in declared.items()}
+        missing = [
+            name for name, parameter in declared.items() if fitted[name] is None and not parameter.holds(None)
+        ]
         return {name: value for name, value in fitted.items() if name not in missing}
 
     def _row(self, config: Config) -> int:
@@ -89,8 +93,8 @@ class OpenSearcher(Searcher):
 
     def on_losses(self, config: Config, resource: int, losses: Sequence[float]) -> None:  # noqa: D102
         row = self._row(config)
-        known = self._results[row]
-        if known is None or resource >= known[0]:
+        earlier = self._results[row]
+        if earlier is None or resource >= earlier[0]:
             self._results[row] = resource, list(losses)
         if row in self._fitting and self._inner is not None and not self._outdated:
             self._pass(self._inner, row, resource, losses)
@@ -126,16 +130,18 @@ class OpenSearcher(Searcher):
         if self._inner is None or self._space is None or self._outdated:
             return
         parameters, config = self._space.parameters, self._configs[row]
-        known = {name: parameters[name].plain(config[name]) for name in self._space.ordered if name in config}
-        if known and all(parameters[name].holds(value) for name, value in known.items()):
-            self._fitting[row] = known
-            self._inner.on_ask(known)
+        values = {
+            name: parameters[name].plain(config[name]) for name in self._space.ordered if name in config
+        }
+        if values and all(parameters[name].holds(value) for name, value in values.items()):
+            self._fitting[row] = values
+            self._inner.on_ask(values)
 
     def remember(self) -> dict[str, Any]:  # noqa: D102
         return {
-            "parameters": {name: each.described() for name, each in self.parameters.items()},
+            "parameters": {name: parameter.described() for name, parameter in self.parameters.items()},
             "configs": list(self._configs),
-            "results": [None if each is None else [each[0], *each[1]] for each in self._results],
+            "results": [None if result is None else [result[0], *result[1]] for result in self._results],
             "suggested": sorted(self._suggested),
         }
 
@@ -143,7 +149,9 @@ class OpenSearcher(Searcher):
         declared = state["parameters"]
         self.parameters = dict(Space(declared).parameters) if declared else {}
         self._configs = [dict(config) for config in state["configs"]]
-        self._results = [None if each is None else (each[0], list(each[1:])) for each in state["results"]]
+        self._results = [
+            None if result is None else (result[0], list(result[1:])) for result in state["results"]
+        ]
         self._suggested = set(state["suggested"])
         self._rows = {}
         for row, config in enumerate(self._configs):

@@ -31,15 +31,15 @@ def objectives_of(mode: Any) -> dict[str, float]:
     if isinstance(mode, Mapping):
         modes = mode
     elif isinstance(mode, list | tuple):
-        modes = {str(at): each for at, each in enumerate(mode)}
+        modes = {str(index): word for index, word in enumerate(mode)}
     names = all(isinstance(name, str) and name != _CONSTRAINTS for name in modes)
-    signs = all(isinstance(each, str) and each in _SIGNS for each in modes.values())
+    signs = all(isinstance(word, str) and word in _SIGNS for word in modes.values())
     if not names or not signs or len(modes) < 1 + (not isinstance(mode, str)):
         raise OptionError(
             f"mode = {mode!r}: valid are min, max; or for several objectives a list of two or more of these, "
             "or a mapping of names to these"
         )
-    return {name: _SIGNS[each] for name, each in modes.items()}
+    return {name: _SIGNS[word] for name, word in modes.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ class Outcome:
         if isinstance(result, Mapping) and (len(names) > 1 or VALUE in result):
             constraints = _plain(result.get(_CONSTRAINTS) or {})
             if isinstance(constraints, list | tuple):
-                constraints = {str(at): each for at, each in enumerate(constraints)}
+                constraints = {str(index): value for index, value in enumerate(constraints)}
             if set(result) - {_CONSTRAINTS} != set(names) or not isinstance(constraints, Mapping):
                 raise OptionError(f"the result has {', '.join(map(str, result))}: give {', '.join(names)}")
             values = {name: number(result[name]) for name in names}
-            return cls(values, {str(name): number(each) for name, each in constraints.items()})
+            return cls(values, {str(name): number(value) for name, value in constraints.items()})
         if len(names) == 1:
             return cls({names[0]: number(result)}, {})
         if not isinstance(result, list | tuple) or len(result) != len(names):
@@ -111,7 +111,7 @@ def losses_of(record: Mapping[str, Any], objectives: Mapping[str, float]) -> lis
     [1.5e+300]
     """
     values = record.get("values") or {VALUE: record[VALUE]}
-    violation = sum(max(each, 0.0) for each in record.get(_CONSTRAINTS, {}).values())
+    violation = sum(max(value, 0.0) for value in record.get(_CONSTRAINTS, {}).values())
     if violation > 0:
         return [INFEASIBLE * (2 - 1 / (1 + violation))] * len(objectives)
     return [sign * values.get(name, record[VALUE]) for name, sign in objectives.items()]

@@ -18,13 +18,13 @@ def front(losses: np.ndarray) -> np.ndarray:
     [0, 1, 3, 4]
     """
     rows = np.lexsort(losses.T[::-1])  # a row is dominated only by rows before it
-    at = 0
-    while at < len(rows):
-        one = losses[rows[at]]
-        others = losses[rows[at + 1 :]]
-        left = (others < one).any(axis=1) | (others == one).all(axis=1)
-        rows = np.concatenate([rows[: at + 1], rows[at + 1 :][left]])
-        at += 1
+    index = 0
+    while index < len(rows):
+        row = losses[rows[index]]
+        others = losses[rows[index + 1 :]]
+        left = (others < row).any(axis=1) | (others == row).all(axis=1)
+        rows = np.concatenate([rows[: index + 1], rows[index + 1 :][left]])
+        index += 1
     return np.sort(rows)
 
 
@@ -51,18 +51,18 @@ def spread(losses: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
     Again and again, the row with the least distance between its neighbours is removed and put last.
     """
-    kept, removed = rows, list[int]()
+    remaining, removed = rows, list[int]()
     finite = np.clip(losses, -_LARGEST, _LARGEST)
     scaled = finite - finite[rows].min(axis=0)
     scaled = scaled / np.maximum(scaled[rows].max(axis=0), 1e-300)
-    while len(kept) > 2:
-        distance = np.zeros(len(kept))
-        for column in scaled[kept].T:
+    while len(remaining) > 2:
+        distance = np.zeros(len(remaining))
+        for column in scaled[remaining].T:
             order = np.argsort(column, kind="stable")
-            gaps = np.full(len(kept), np.inf)
+            gaps = np.full(len(remaining), np.inf)
             gaps[1:-1] = column[order][2:] - column[order][:-2]
             distance[order] += gaps
         nearest = int(np.argmin(distance))
-        removed.append(int(kept[nearest]))
-        kept = np.delete(kept, nearest)
-    return np.array([*kept.tolist(), *reversed(removed)], dtype=np.int64)
+        removed.append(int(remaining[nearest]))
+        remaining = np.delete(remaining, nearest)
+    return np.array([*remaining.tolist(), *reversed(removed)], dtype=np.int64)

@@ -154,9 +154,9 @@ class Searcher(ABC):
             ) from error
 
     @contextmanager
-    def repeating(self, known: Config | None) -> Iterator[None]:
+    def repeating(self, config: Config | None) -> Iterator[None]:
         """Make `ask` return the config of the log, or None, in place of a new proposal."""
-        self.config_of_log, self._repeats = known, True
+        self.config_of_log, self._repeats = config, True
         try:
             yield
         finally:

@@ -159,20 +159,20 @@ def _log_masses(numbers: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """Return the logarithm of each kernel's mass between 0 and 1, in each dimension."""
     inside = np.ones(numbers.shape)
     near = np.minimum(numbers, 1 - numbers) < 6 * spread  # all of the others is inside
-    at, scale = numbers[near], spread[near] * np.sqrt(2)
-    inside[near] = 0.5 * (_erf((1 - at) / scale) + _erf(at / scale))
+    centres, scale = numbers[near], spread[near] * np.sqrt(2)
+    inside[near] = 0.5 * (_erf((1 - centres) / scale) + _erf(centres / scale))
     return np.asarray(np.log(inside))
 
 
-def _erf(at: np.ndarray) -> np.ndarray:
+def _erf(numbers: np.ndarray) -> np.ndarray:
     """Return the error function of numbers of at least 0, to seven digits.
 
     Source: Abramowitz and Stegun: Handbook of mathematical functions, 7.1.26.
     """
-    at = np.minimum(at, 6.0)  # the function is 1 from there on
-    t = 1 / (1 + 0.3275911 * at)
+    numbers = np.minimum(numbers, 6.0)  # the function is 1 from there on
+    t = 1 / (1 + 0.3275911 * numbers)
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
-    return np.asarray(1 - series * np.exp(-at * at))
+    return np.asarray(1 - series * np.exp(-numbers * numbers))
 
 
 class TpeSearcher(Searcher):
@@ -192,9 +192,11 @@ class TpeSearcher(Searcher):
 
     def begin(self, space: Space, *, seed: int) -> None:  # noqa: D102
         super().begin(space, seed=seed)
-        self._choices = [name for name, each in space.parameters.items() if isinstance(each, Categorical)]
+        self._choices = [
+            name for name, parameter in space.parameters.items() if isinstance(parameter, Categorical)
+        ]
         self._plain = [name for name in space.parameters if name not in self._choices]
-        self._is_conditional = any(each.when for each in space.parameters.values())
+        self._is_conditional = any(parameter.when for parameter in space.parameters.values())
         self._cells = np.array([_OF_CELL / space.parameters[name].size for name in self._plain])
         self._categories = [space.parameters[name].categories for name in self._choices]
         self._rows: dict[tuple[Any, ...], int] = {}
@@ -263,17 +265,17 @@ class TpeSearcher(Searcher):
         priors = None
         if self.space.has_prior:
             numbers, words = self._with_prior(numbers, words, results, rng)
-            configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
+            configs = [self._config(*code) for code in zip(numbers, words, strict=True)]
             priors = np.array([self.space.log_prior(config) for config in configs])
         exist = np.ones((len(numbers), self._exist.shape[1]), dtype=bool)
         if self._is_conditional:
-            configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
+            configs = [self._config(*code) for code in zip(numbers, words, strict=True)]
             exist = np.array([self._names_exist(config) for config in configs], dtype=bool)
         gain = good.log_density(numbers, words, exist) - others.log_density(numbers, words, exist)
         if priors is not None:
             gain += _PRIOR / results * priors
         order = np.argsort(-gain, kind="stable").tolist()
-        for config in (self._config(numbers[each], words[each]) for each in order):
+        for config in (self._config(numbers[row], words[row]) for row in order):
             if isinf(self.space.size) or tuple(config.items()) not in self._rows:
                 return config
         return self.draw_untried(self._rows, rng)
@@ -329,7 +331,7 @@ class TpeSearcher(Searcher):
         size = self._size
         configs = sorted(self._rows, key=self._rows.__getitem__)
         return {
-            "configs": [[self._rows[each], dict(each)] for each in configs],
+            "configs": [[self._rows[config], dict(config)] for config in configs],
             "numbers": self._numbers[:size].tolist(),
             "words": self._words[:size].tolist(),
             "levels": self._levels[:size].tolist(),

@@ -25,7 +25,12 @@ def from_configspace(space: Any) -> Space:
     for condition in space.conditions:
         for child, parent, values in _read(condition):
             when.setdefault(child, {})[parent] = values
-    return Space({each.name: _parameter(each, when.get(each.name, {})) for each in space.values()})
+    return Space(
+        {
+            hyperparameter.name: _parameter(hyperparameter, when.get(hyperparameter.name, {}))
+            for hyperparameter in space.values()
+        }
+    )
 
 
 def _read(condition: Any) -> Iterator[tuple[str, str, list[Value]]]:
@@ -52,9 +57,9 @@ def _parameter(hyperparameter: Any, when: dict[str, list[Value]]) -> Parameter:
             int(hyperparameter.lower), int(hyperparameter.upper), log=bool(hyperparameter.log), when=when
         )
     if kind == "CategoricalHyperparameter" and hyperparameter.weights is None:
-        return Categorical([_builtin_value(each) for each in hyperparameter.choices], when=when)
+        return Categorical([_builtin_value(choice) for choice in hyperparameter.choices], when=when)
     if kind == "OrdinalHyperparameter":
-        return Categorical([_builtin_value(each) for each in hyperparameter.sequence], when=when)
+        return Categorical([_builtin_value(choice) for choice in hyperparameter.sequence], when=when)
     if kind == "Constant":
         return Categorical([_builtin_value(hyperparameter.value)], when=when)
     raise OptionError(f"{hyperparameter.name}: a parameter is uniform; {hyperparameter} is not")
@@ -80,10 +85,8 @@ def to_configspace(space: Space) -> Any:
             if parameter.low == parameter.high:
                 configspace.add(Theirs.Constant(name, parameter.low))
                 continue
-            if isinstance(parameter, Float):
-                configspace.add(Theirs.Float(name, (parameter.low, parameter.high), log=parameter.log))
-            else:
-                configspace.add(Theirs.Integer(name, (parameter.low, parameter.high), log=parameter.log))
+            kind: Any = Theirs.Float if isinstance(parameter, Float) else Theirs.Integer
+            configspace.add(kind(name, (parameter.low, parameter.high), log=parameter.log))
     for name in space.ordered:
         conditions = [
             Theirs.InCondition(configspace[name], configspace[parent], list(values))

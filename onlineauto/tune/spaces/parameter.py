@@ -155,7 +155,7 @@ def _conditions(when: Mapping[str, Any] | None) -> dict[str, tuple[Value, ...]]:
 
 
 def _check_bounds(kind: str, low: float, high: float, lowest: float | None) -> None:
-    if any(isinstance(each, bool) or not isinstance(each, int | float) for each in (low, high)):
+    if any(isinstance(bound, bool) or not isinstance(bound, int | float) for bound in (low, high)):
         raise OptionError(f"{kind}({low!r}, {high!r}): the bounds must be numbers")
     bounds: tuple[Any, ...] = low, high
     for bound in bounds:  # math.isfinite raises an error for a larger int
@@ -224,15 +224,15 @@ class Float(Parameter):
         return [min(max(code, 0.0), 1.0)]
 
     def decode(self, code: Sequence[float]) -> float:  # noqa: D102
-        at = code[0]
+        share = code[0]
         if self.log and math.isinf(self.high / self.low):
-            value = math.exp(math.log(self.low) * (1 - at) + math.log(self.high) * at)
+            value = math.exp(math.log(self.low) * (1 - share) + math.log(self.high) * share)
         elif self.log:
-            value = self.low * (self.high / self.low) ** at
+            value = self.low * (self.high / self.low) ** share
         elif math.isinf(self.high - self.low):
-            value = self.low * (1 - at) + self.high * at
+            value = self.low * (1 - share) + self.high * share
         else:
-            value = self.low + (self.high - self.low) * at
+            value = self.low + (self.high - self.low) * share
         return float(min(max(value, self.low), self.high))
 
     def holds(self, value: object) -> bool:  # noqa: D102
@@ -388,13 +388,13 @@ class Categorical(Parameter):
         object.__setattr__(self, "when", _conditions(self.when))
         if not values:
             raise OptionError("Categorical([]) has no values: name at least one")
-        if plain := [each for each in values if not isinstance(each, Value)]:
+        if plain := [value for value in values if not isinstance(value, Value)]:
             raise OptionError(f"Categorical: {plain[0]!r} is not a text, number, boolean or None")
-        for each in values:
-            as_json(each, "a value of Categorical")
-        if any(isinstance(each, float) and math.isnan(each) for each in values):
+        for value in values:
+            as_json(value, "a value of Categorical")
+        if any(isinstance(value, float) and math.isnan(value) for value in values):
             raise OptionError(f"Categorical({list(values)}): NaN does not equal itself; give None or a text")
-        if len({_key(each) for each in values}) < len(values):
+        if len({_key(value) for value in values}) < len(values):
             raise OptionError(f"Categorical({list(values)}): a value is repeated")
         self._check_prior()
 
@@ -410,21 +410,21 @@ class Categorical(Parameter):
 
     def index(self, value: Value) -> int:
         """Return the index of a value."""
-        return [_key(each) for each in self.values].index(_key(value))
+        return [_key(candidate) for candidate in self.values].index(_key(value))
 
     def encode(self, value: Value) -> list[float]:  # noqa: D102
-        at = self.index(value)
+        index = self.index(value)
         if self.width == self.categories:
-            return [float(each == at) for each in range(self.width)]
-        return [0.25 + 0.5 * at][: self.width]
+            return [float(place == index) for place in range(self.width)]
+        return [0.25 + 0.5 * index][: self.width]
 
     def encode_within(self, value: Value, uniform: Sequence[float]) -> list[float]:  # noqa: D102
-        at = self.index(value)
+        index = self.index(value)
         if self.width < self.categories:
-            return [0.5 * (at + each) for each in uniform]
+            return [0.5 * (index + number) for number in uniform]
         code = list(uniform)
         highest = max(range(self.width), key=code.__getitem__)
-        code[at], code[highest] = code[highest], code[at]
+        code[index], code[highest] = code[highest], code[index]
         return code
 
     def of_cell(self, cell: Any) -> Any:  # noqa: D102
@@ -434,7 +434,7 @@ class Categorical(Parameter):
                 return self.values[self.index(reading)]
         whole = as_int(plain)
         texts = "" if plain is None else str(plain), str(plain if whole is None else whole)
-        return next((each for each in self.values if str(each) in texts), plain)
+        return next((value for value in self.values if str(value) in texts), plain)
 
     @property
     def size(self) -> float:  # noqa: D102
@@ -446,7 +446,7 @@ class Categorical(Parameter):
         return self.values[1 if self.width and code[0] >= 0.5 else 0]
 
     def holds(self, value: object) -> bool:  # noqa: D102
-        return isinstance(value, Value) and _key(value) in [_key(each) for each in self.values]
+        return isinstance(value, Value) and _key(value) in [_key(candidate) for candidate in self.values]
 
     def grid(self, points: int) -> list[Value]:  # noqa: ARG002, D102
         return list(self.values)

@@ -59,8 +59,8 @@ class Space:
         if odd := [name for name in names if not isinstance(name, str)]:
             raise OptionError(f"{odd[0]!r} is not a name of a parameter: give a text")
         self.parameters = {
-            name: each if isinstance(each, Parameter) else _read(name, each)
-            for name, each in parameters.items()
+            name: declared if isinstance(declared, Parameter) else _read(name, declared)
+            for name, declared in parameters.items()
         }
         if not self.parameters:
             raise OptionError("the space has no parameters: name at least one")
@@ -132,12 +132,12 @@ class Space:
     @property
     def size(self) -> float:
         """The number of combinations of values; infinite if a parameter is continuous."""
-        return math.prod(each.size for each in self.parameters.values())
+        return math.prod(parameter.size for parameter in self.parameters.values())
 
     @property
     def has_prior(self) -> bool:
         """True if a parameter has a prior."""
-        return any(each.prior is not None for each in self.parameters.values())
+        return any(parameter.prior is not None for parameter in self.parameters.values())
 
     def draw(self, rng: np.random.Generator, *, centre: bool = False) -> Config:
         """Return a random config of the prior; with `centre`, parameters with a prior have its value."""
@@ -214,11 +214,11 @@ def _read(name: str, declared: object) -> Parameter:
             f"{name}: give a Float, Int or Categorical, or a table with type = {' | '.join(_KINDS)}"
         )
     try:
-        return _KINDS[declared["type"]](**{key: each for key, each in declared.items() if key != "type"})
+        return _KINDS[declared["type"]](**{key: value for key, value in declared.items() if key != "type"})
     except OptionError as error:
         raise OptionError(f"{name}: {error}") from error
     except TypeError:
-        keys = ", ".join(each.name for each in fields(_KINDS[declared["type"]]))
+        keys = ", ".join(entry.name for entry in fields(_KINDS[declared["type"]]))
         raise OptionError(
             f"{name}: the type {declared['type']} has {keys}; the table has {', '.join(declared)}"
         ) from None
@@ -284,8 +284,8 @@ def space_of_configs(parameters: Mapping[str, Parameter], configs: Sequence[Mapp
     """
     return Space(
         {
-            name: each.described() | {"when": _conditions(name, parameters, configs)}
-            for name, each in parameters.items()
+            name: parameter.described() | {"when": _conditions(name, parameters, configs)}
+            for name, parameter in parameters.items()
         }
     )
 
@@ -300,13 +300,15 @@ def _conditions(
     parents = [
         parent
         for parent, parameter in parameters.items()
-        if parameter.size <= _FEW and having and all(parent in each for each in earlier)
+        if parameter.size <= _FEW and having and all(parent in names for names in earlier)
     ]
     while others:
         left = {}
         for parent in parents:
             values = {_key(config[parent]) for config in having}
-            left[parent] = [each for each in others if parent in each and _key(each[parent]) in values]
+            left[parent] = [
+                config for config in others if parent in config and _key(config[parent]) in values
+            ]
         best = min(left, key=lambda parent: (len(left[parent]), parameters[parent].size), default=None)
         if best is None or len(left[best]) == len(others):
             break

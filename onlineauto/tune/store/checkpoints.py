@@ -83,7 +83,7 @@ class MemoryCheckpoints:
     def keep(self, claim: Claim, job: str, step: int, saved: bytes, needed: Collection[int] = ()) -> None:
         """Save a state; retain the previous state of the same job, and the states at steps in `needed`."""
         states = self._states.setdefault(claim.trial, {}).setdefault(job, [])
-        states[:] = [each for each in states[:-1] if each.step in needed] + states[-1:]
+        states[:] = [state for state in states[:-1] if state.step in needed] + states[-1:]
         states.append(Checkpoint(step, claim.attempt, saved))
 
     def remove(self, trials: Collection[int]) -> None:
@@ -94,9 +94,9 @@ class MemoryCheckpoints:
     def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
         """Return the state of a trial with the most steps."""
         matches = [
-            each
+            state
             for name, states in self._states.get(trial, {}).items()
-            for each in states
-            if each.step <= most and job in (None, name)
+            for state in states
+            if state.step <= most and job in (None, name)
         ]
         return max(matches, default=None)

@@ -1,11 +1,14 @@
-"""``open_store``: return the store that ``storage=`` describes."""
+"""``open_store``: the store that ``storage=`` describes. ``retry_call``: wait for an unreachable store."""
 
 from __future__ import annotations
 
+import logging
+import random
 import re
-from typing import TYPE_CHECKING, Any, Final
+import time
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from onlineauto.errors import OptionError, install_hint
+from onlineauto.errors import OptionError, UnreachableError, install_hint
 from onlineauto.tune.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -13,7 +16,12 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store.protocol import Store
 
+_LOG: Final = logging.getLogger("onlineauto")
+_FIRST_WAIT: Final = 0.05
+_LONGEST_WAIT: Final = 5.0
+"""Seconds between two attempts to reach a store, at first and at most."""
 _OF_USER: Final = re.compile(r"(://[^:/?#@]*):.*@", re.DOTALL)
+_T = TypeVar("_T")
 _IN_QUERY: Final = re.compile(r"((?:^|[?&\s])(?:ssl)?password=)[^&\s]*", re.IGNORECASE)
 
 
@@ -55,6 +63,21 @@ def open_store(storage: str | Store | None, name: Any) -> Store:
         return storage
     scheme = storage.partition(":")[0].partition("+")[0]
     if scheme not in STORES:
-        valid = ", ".join(f"{each}:…" for each in STORES) or "None, in memory"
+        valid = ", ".join(f"{scheme_name}:…" for scheme_name in STORES) or "None, in memory"
         raise OptionError(f"storage = {without_password(storage)!r} is not a known store; valid are {valid}")
     return STORES[scheme](storage, name)
+
+
+def retry_call(call: Callable[[], _T], seconds: float) -> _T:
+    """Return the result of a call; repeat it for up to `seconds` while its store is unreachable."""
+    end = time.monotonic() + seconds
+    wait = _FIRST_WAIT
+    while True:
+        try:
+            return call()
+        except UnreachableError as error:
+            if time.monotonic() + wait > end:
+                raise
+            _LOG.warning("%s; trying again", error)
+        time.sleep(wait * random.uniform(0.5, 1))
+        wait = min(2 * wait, _LONGEST_WAIT)

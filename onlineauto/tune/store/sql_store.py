@@ -212,7 +212,7 @@ class SqlStore:
         with writing(self.engine) as connection:
             return [
                 claim
-                for claim in sorted(claims, key=lambda each: each.trial)  # a fixed order prevents deadlocks
+                for claim in sorted(claims, key=lambda claim: claim.trial)  # a fixed order prevents deadlocks
                 if not connection.execute(_RENEW, {**self._fence(claim), "seconds": lease}).rowcount
             ]
 

@@ -59,11 +59,13 @@ class StoredCheckpoints:
         """Remove all checkpoints of some trials."""
         table, ordered = CHECKPOINTS, sorted(trials)
         files: list[str | None] = []
-        for at in range(0, len(ordered), _AT_ONCE):
-            some = ordered[at : at + _AT_ONCE]
-            those = sa.and_(table.c.study == self._store.study, table.c.trial.in_(some))
+        for begin in range(0, len(ordered), _AT_ONCE):
+            some = ordered[begin : begin + _AT_ONCE]
+            condition = sa.and_(table.c.study == self._store.study, table.c.trial.in_(some))
             with writing(self._store.engine) as connection:
-                files += connection.execute(sa.delete(table).where(those).returning(table.c.file)).scalars()
+                files += connection.execute(
+                    sa.delete(table).where(condition).returning(table.c.file)
+                ).scalars()
         self._unlink(files)
 
     def _unlink(self, files: Iterable[str | None]) -> None:
@@ -119,10 +121,10 @@ class StoredCheckpoints:
             earlier = connection.execute(
                 sa.select(table.c.step, table.c.file).where(attempt).order_by(table.c.step.desc())
             ).all()
-            old = [each for each in earlier[_RETAINED - 1 :] if each.step not in needed]
-            connection.execute(sa.delete(table).where(attempt, table.c.step.in_([each.step for each in old])))
+            old = [row for row in earlier[_RETAINED - 1 :] if row.step not in needed]
+            connection.execute(sa.delete(table).where(attempt, table.c.step.in_([row.step for row in old])))
             connection.execute(sa.insert(table).values(row))
-        return [each.file for each in old]
+        return [row.file for row in old]
 
     def _read(self, row: Any) -> bytes:
         """Return the content of a row, from its file or from the database."""

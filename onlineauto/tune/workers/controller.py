@@ -1,4 +1,4 @@
-"""``Controller``: passes jobs from a study to workers, and values and checkpoints from workers to the study.
+"""``Controller``: passes jobs of a study to workers, and values and checkpoints of workers to the study.
 
 The controller reacts to events of workers; it starts no process and waits for none. A job whose lease expired
 or whose process was killed is dropped here. The next process that asks claims the job again and continues
@@ -9,34 +9,33 @@ from __future__ import annotations
 
 import logging
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from onlineauto.errors import OptionError, UnreachableError, short_repr
 from onlineauto.tune.progress import TRIES
 from onlineauto.tune.searchers.outcome import first_number
-from onlineauto.tune.store.patience import retry_call
+from onlineauto.tune.store.open_store import retry_call
 from onlineauto.tune.store.protocol import LeaseLost
-from onlineauto.tune.workers.jobs import Reason, claim_of, name_of
+from onlineauto.tune.trial import Reason, claim_of
 from onlineauto.tune.workers.process import TaskFailed, TrialTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from onlineauto.tune.replica import Replica
     from onlineauto.tune.store.checkpoints import Checkpoints
-    from onlineauto.tune.store.protocol import Claim, Store
+    from onlineauto.tune.store.protocol import Claim
     from onlineauto.tune.trial import Job
-    from onlineauto.tune.workers.callbacks import Callback
-    from onlineauto.tune.workers.heartbeat import Heartbeat
-    from onlineauto.tune.workers.jobs import Jobs
+    from onlineauto.tune.workers.hooks import Callback, Stopper
     from onlineauto.tune.workers.process import TaskEnded, TaskStep
-    from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import Details
-
-__all__ = ["TRIES", "Controller"]
 
 _LOG: Final = logging.getLogger("onlineauto")
 _AT_ONCE: Final = 20
 """Number of trials whose checkpoints are removed together."""
+_PATIENCE: Final = 300
+"""Seconds for which a call is repeated while the store is unreachable."""
 
 _T = TypeVar("_T")
 
@@ -46,37 +45,29 @@ class Controller:
 
     def __init__(
         self,
-        study: Jobs,
-        store: Store,
+        replica: Replica,
         checkpoints: Checkpoints,
         *,
-        heartbeat: Heartbeat,
-        known: Callable[[Job], Any] | None = None,
-        jobs: int | None = None,
-        waits: bool = True,
-        every: int = 1,
-        stoppers: Sequence[Stopper] = (),
-        callbacks: Sequence[Callback] = (),
-        patience: float = 300,
-        tries: int = TRIES,
+        repeats: bool,
+        jobs: int | None,
+        waits: bool,
+        every: int,
+        stoppers: Sequence[Stopper],
+        callbacks: Sequence[Callback],
     ) -> None:
-        self._study = study
-        self._store = store
+        self._replica = replica
         self._checkpoints = checkpoints
+        self._repeats = repeats  # False if a job that resumes a trial has the value of the trial
         self._left = math.inf if jobs is None else jobs
         self.waits = waits
         self._every = every
         self._stoppers = stoppers
         self._callbacks = callbacks
-        self._patience = patience
-        self._tries = tries
         self._reached: dict[int, int] = {}  # by trial: the last step that was received
         self._killed: dict[int, tuple[int, int]] = {}  # by trial: number of losses, and the last step
         self._jobs: dict[Claim, Job] = {}
         self._disposable: list[int] = []
         self._values: dict[Claim, Any] = {}
-        self._known = known
-        self._heartbeat = heartbeat
 
     def __enter__(self) -> Self:
         return self
@@ -91,12 +82,12 @@ class Controller:
     @property
     def lease(self) -> float:
         """Seconds without a heartbeat after which another process may claim a job."""
-        return self._heartbeat.lease
+        return self._replica.lease
 
     @property
     def is_over(self) -> bool:
         """True if no further job will begin."""
-        return self._ends or self._retry_store(lambda: self._study.is_done)
+        return self._ends or self._retry_store(lambda: self._replica.is_done)
 
     @property
     def _ends(self) -> bool:
@@ -104,29 +95,28 @@ class Controller:
 
     def next(self) -> Job | None:
         """Claim a job and return it; None if there is no job now."""
-        job = None
         while not self._ends:
-            job = self._retry_store(self._study.ask)
-            value = None if job is None or self._known is None else self._known(job)
-            if job is None or value is None:
-                break
-            self._promote(job, value)
-            job = None
-        if job is not None:
+            job = self._retry_store(self._replica.ask)
+            if job is None:
+                return None
+            value = None if self._repeats else self._replica.known_value(job)
+            if value is not None:  # the job need not run
+                self._write(job, partial(self._tell, job, value))
+                continue
             self._left -= 1
-            claim = claim_of(job)
-            self._jobs[claim] = job
-            self._heartbeat.add(claim)
+            self._jobs[claim_of(job)] = job
             for callback in self._callbacks:
                 callback.on_start(job)
-        return job
+            return job
+        return None
 
-    def _promote(self, job: Job, value: Any) -> None:
-        """Tell the study the known value of a job without running the job."""
+    def _write(self, job: Job, call: Callable[[], _T]) -> _T | None:
+        """Return the result of a call that writes about a job; None if the job is lost."""
         try:
-            self._retry_store(lambda: self._tell(job, value))
+            return self._retry_store(call)
         except LeaseLost as error:
             self._lose(job, str(error))
+            return None
 
     def postpone(self, job: Job) -> None:
         """Return a job that lacks resources to the queue; its trial becomes PENDING again."""
@@ -141,18 +131,11 @@ class Controller:
 
     def step(self, job: Job, step: TaskStep) -> bool:
         """Receive a step; return whether the worker continues."""
-        try:
-            return self._retry_store(lambda: self._step(job, step))
-        except LeaseLost as error:
-            self._lose(job, str(error))
-            return False
+        return bool(self._write(job, partial(self._step, job, step)))
 
     def end(self, job: Job, end: TaskEnded | TaskFailed) -> None:
         """Receive the end of a worker's task."""
-        try:
-            self._retry_store(lambda: self._end(job, end))
-        except LeaseLost as error:
-            self._lose(job, str(error))
+        self._write(job, partial(self._end, job, end))
 
     def on_worker_death(self, job: Job, cause: str) -> None:
         """Receive that the worker's process has died: release the job, or fail it after repeated losses."""
@@ -162,7 +145,7 @@ class Controller:
         times, before = self._killed.get(job.trial, (0, reached))
         times = 1 if reached > before else times + 1
         self._killed[job.trial] = times, reached
-        if times >= self._tries:
+        if times >= TRIES:
             reason = f"its process was lost {times} times after step {reached}, at last {cause}"
             self.end(job, TaskFailed(f"{reason}; it is not tried again", cause))
         else:
@@ -172,7 +155,7 @@ class Controller:
     def _task(self, job: Job) -> TrialTask:
         before = job.resource - 1  # the last step is repeated if its value was not told
         reported = min(before, job.step)  # a step without a reported value is repeated, too
-        newest = self._checkpoints.newest(job.trial, most=reported, job=name_of(job))
+        newest = self._checkpoints.newest(job.trial, most=reported, job=_name_of(job))
         if newest is None and job.resume_from is not None:
             trial, resource = job.resume_from
             newest = self._checkpoints.newest(trial, most=min(resource, before))
@@ -208,7 +191,7 @@ class Controller:
             if step.step >= job.resource:
                 self._tell(job, result, step.details)
                 return False
-            stops = self._study.report(job, step.step, value, step.details) == "STOP"
+            stops = self._replica.report(job, step.step, value, step.details) == "STOP"
         except OptionError as error:  # the details of the step cannot be stored
             self._fail(job, f"after step {step.step}: {error}")
             return False
@@ -223,8 +206,8 @@ class Controller:
     def _keep(self, job: Job, step: int, saved: bytes) -> None:
         """Save a checkpoint; if the disk fails, the trial continues with the previous checkpoint."""
         try:
-            needed = self._study.needed(job.trial)
-            self._checkpoints.keep(claim_of(job), name_of(job), step, saved, needed)
+            needed = self._replica.needed(job.trial)
+            self._checkpoints.keep(claim_of(job), _name_of(job), step, saved, needed)
         except OSError as error:
             _LOG.warning("no checkpoint of trial %d after step %d: %s", job.trial, step, error)
             return
@@ -233,7 +216,7 @@ class Controller:
 
     def _tell(self, job: Job, result: Any, details: Details = None) -> None:
         try:
-            self._study.tell(job, result, details)
+            self._replica.tell(job, result, details)
         except OptionError as error:  # there is not a value for each objective, or a detail cannot be stored
             self._fail(job, str(error))
             return
@@ -243,7 +226,7 @@ class Controller:
             callback.on_result(job, first_number(result))
 
     def _fail(self, job: Job, reason: str) -> None:
-        self._study.fail(job, reason)
+        self._replica.fail(job, reason)
         self._forget(job)
         _LOG.warning("trial %d failed: %s", job.trial, reason)
         if trace := getattr(reason, "traceback", ""):
@@ -253,7 +236,7 @@ class Controller:
 
     def _dispose(self, least: int) -> None:
         """Remove the checkpoints of disposable trials if there are more than `least` such trials."""
-        self._disposable += self._study.disposable()
+        self._disposable += self._replica.disposable()
         if len(self._disposable) > least:
             self._checkpoints.remove(self._disposable)
             self._disposable.clear()
@@ -266,13 +249,9 @@ class Controller:
 
     def _release(self, job: Job, *, early: bool = False) -> None:
         """Give back a job whose process is alive, which does not count as a loss."""
-        release = getattr(self._study, "release", None)
-        if release is None:
-            self._give_back(job)
-            return
         self._forget(job)
         try:
-            release(job, early=early)
+            self._replica.release(job, early=early)
         except LeaseLost:
             return
         except UnreachableError as error:
@@ -283,7 +262,7 @@ class Controller:
         claim = claim_of(job)
         self._forget(job)
         try:
-            self._store.heartbeat([claim], 0)
+            self._replica.store.heartbeat([claim], 0)
         except UnreachableError as error:
             _LOG.warning("trial %d can be claimed again when its lease expires: %s", job.trial, error)
 
@@ -291,15 +270,26 @@ class Controller:
         claim = claim_of(job)
         self._jobs.pop(claim, None)
         self._values.pop(claim, None)
-        self._heartbeat.drop(claim)
+        self._replica.heartbeat.drop(claim)
 
     def _retry_store(self, call: Callable[[], _T]) -> _T:
         """Call a function that needs the store; repeat the call while the store is unreachable."""
-        return retry_call(call, self._patience)
+        return retry_call(call, _PATIENCE)
 
 
 def _without_lists(details: Details) -> Details:
     """Return details without their lists, which were reported already."""
     if details is None:
         return None
-    return {name: each for name, each in details.items() if not isinstance(each, list)}
+    return {name: detail for name, detail in details.items() if not isinstance(detail, list)}
+
+
+def _name_of(job: Job) -> str:
+    """Return the name of a job, which all its attempts share.
+
+    The name contains the beginning: a trial may have two jobs to one resource from different checkpoints.
+    """
+    if job.resume_from is None:
+        return f"0 to {job.resource}"
+    trial, resource = job.resume_from
+    return f"{resource} of trial {trial} to {job.resource}"

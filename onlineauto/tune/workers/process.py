@@ -161,8 +161,8 @@ class TrialProcesses:
         """Start a process, which can run every trial."""
         del config
         pickled = _by_name(self._trainable)
-        known = spawn.get_preparation_data("trial") if b"__main__" in pickled else {}
-        main = {name: value for name, value in known.items() if name.startswith("init_main")}
+        prepared = spawn.get_preparation_data("trial") if b"__main__" in pickled else {}
+        main = {name: value for name, value in prepared.items() if name.startswith("init_main")}
         return Process(f"{__name__}:serve", pickled, main)
 
     def fits(self, worker: Process, config: Config) -> bool:

@@ -15,22 +15,19 @@ from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.store.checkpoints import MemoryCheckpoints
 from onlineauto.tune.workers.controller import Controller
 from onlineauto.tune.workers.process import TaskFailed, TaskStep, TrialProcesses, event_of, perform
-from onlineauto.tune.workers.ray_workers import RayWorkers
-from onlineauto.tune.workers.resources import Headcount, Workers
+from onlineauto.tune.workers.resources import Headcount, RayWorkers, Workers
 from onlineauto.tune.workers.trainable import Trainable, n_arguments, takes_config_only
 from onlineauto.work.crew import Crew, WorkerLost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from onlineauto.tune.replica import Replica
     from onlineauto.tune.store import Store
     from onlineauto.tune.store.checkpoints import Checkpoints
     from onlineauto.tune.trial import Job
-    from onlineauto.tune.workers.callbacks import Callback
-    from onlineauto.tune.workers.heartbeat import Heartbeat
-    from onlineauto.tune.workers.jobs import Jobs
-    from onlineauto.tune.workers.stoppers import Stopper
+    from onlineauto.tune.workers.hooks import Callback, Stopper
     from onlineauto.tune.workers.trainable import AnyTrainable, Config
     from onlineauto.tune.workers.trial_actor import TrialActors
 
@@ -47,43 +44,41 @@ _MOST_DEATHS: Final = 4
 
 
 def run_study(
-    study: Jobs,
-    store: Store,
+    replica: Replica,
     trainable: AnyTrainable,
     *,
-    workers: int | Workers | RayWorkers = 0,
-    executor: str = "processes",
-    heartbeat: Heartbeat,
-    known: Callable[[Job], Any],
-    jobs: int | None = None,
-    every: int = 1,
-    folder: str | Path | None = None,
-    stoppers: Sequence[Stopper] = (),
-    callbacks: Sequence[Callback] = (),
+    workers: int | Workers | RayWorkers,
+    executor: str,
+    jobs: int | None,
+    every: int,
+    folder: str | Path | None,
+    stoppers: Sequence[Stopper],
+    callbacks: Sequence[Callback],
 ) -> None:
     """Run jobs until the study is done or a limit is reached."""
     if executor not in EXECUTORS:
         raise OptionError(f"executor = {executor!r} is unknown; valid are {', '.join(EXECUTORS)}")
+    if executor != "ray" and isinstance(workers, RayWorkers):
+        raise OptionError('workers = RayWorkers(…) needs executor="ray"')
+    if not (isinstance(trainable, type) and issubclass(trainable, Trainable)):
+        n_arguments(trainable)  # raises an error if it cannot be called
     controller = Controller(
-        study,
-        store,
-        checkpoints_of(store, folder),
-        heartbeat=heartbeat,
-        known=known if takes_config_only(trainable) else None,
+        replica,
+        checkpoints_of(replica.store, folder),
+        repeats=not takes_config_only(trainable),
         jobs=jobs,
-        waits=not isinstance(store, MemoryStore),
+        waits=not isinstance(replica.store, MemoryStore),
         every=every,
         stoppers=stoppers,
         callbacks=callbacks,
     )
     if executor == "ray":
         _run_on_ray(controller, trainable, workers or 1)
-    elif isinstance(workers, RayWorkers):
-        raise OptionError('workers = RayWorkers(…) needs executor="ray"')
     elif workers:
-        run_in_processes(controller, trainable, workers)
+        shared = workers if isinstance(workers, Workers | RayWorkers) else Workers(workers)
+        _Pool(controller, TrialProcesses(trainable), shared).run()
     else:
-        run_here(controller, trainable)
+        _run_here(controller, trainable)
 
 
 def checkpoints_of(store: Store, folder: str | Path | None = None) -> Checkpoints:
@@ -96,9 +91,8 @@ def checkpoints_of(store: Store, folder: str | Path | None = None) -> Checkpoint
     return StoredCheckpoints(store, folder) if isinstance(store, SqlStore) else MemoryCheckpoints()
 
 
-def run_here(controller: Controller, trainable: AnyTrainable) -> None:
+def _run_here(controller: Controller, trainable: AnyTrainable) -> None:
     """Run jobs one after the other in this process until the study is done."""
-    _check(trainable)
     reusable: Trainable | None = None
     pause = _SHORTEST
     with controller:
@@ -117,16 +111,8 @@ def run_here(controller: Controller, trainable: AnyTrainable) -> None:
             controller.end(job, end)
 
 
-def run_in_processes(controller: Controller, trainable: AnyTrainable, workers: int | Workers) -> None:
-    """Run jobs in parallel processes until the study is done."""
-    _check(trainable)
-    workers = workers if isinstance(workers, Workers) else Workers(workers)
-    _Pool(controller, TrialProcesses(trainable), workers).run()
-
-
 def _run_on_ray(controller: Controller, trainable: AnyTrainable, workers: int | Workers | RayWorkers) -> None:
     """Run jobs in parallel actors of a Ray cluster until the study is done."""
-    _check(trainable)
     from onlineauto.tune.workers.trial_actor import TrialActors
     from onlineauto.work.on_ray import ray_connection
 
@@ -135,11 +121,6 @@ def _run_on_ray(controller: Controller, trainable: AnyTrainable, workers: int | 
         shared = workers if isinstance(workers, Workers) else requested
         with TrialActors(trainable, requested, lease=controller.lease) as actors:
             _Pool(controller, actors, shared).run()
-
-
-def _check(trainable: AnyTrainable) -> None:
-    if not (isinstance(trainable, type) and issubclass(trainable, Trainable)):
-        n_arguments(trainable)
 
 
 class _Listener:

@@ -28,14 +28,19 @@ A saved state is bytes, or an object that JSON can represent.
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any, Final, TypeAlias
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.plain import as_int, as_json
 
+OF_STREAM = "stream "
+"""Prefix of the recorded trainable if trials learn a stream, which no other process can import."""
 _ANY_NUMBER: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 Config: TypeAlias = Mapping[str, Any]
 """Values of hyperparameters by name."""
@@ -119,12 +124,12 @@ class Report:
 
     def _completed_steps(self, step: Any) -> int:
         """Return the number of steps that are done, from a step counted from 0 or 1."""
-        at = as_int(step)
-        if at is None or at < 0:
+        count = as_int(step)
+        if count is None or count < 0:
             raise OptionError(f"report(step={step!r}): a step is a whole number, 0 or more")
         if self._begins is not None:
-            self._from_zero, self._begins = at == self._begins, None
-        return at + self._from_zero
+            self._from_zero, self._begins = count == self._begins, None
+        return count + self._from_zero
 
 
 def train(
@@ -186,13 +191,70 @@ def n_arguments(trainable: Any) -> int:
         except ValueError:  # a C function without a signature
             return 1
         positional = [
-            each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+            parameter
+            for parameter in parameters
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         ]
-        needed = [each for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
-        any_number = any(each.kind is each.VAR_POSITIONAL for each in parameters)
+        needed = [
+            parameter
+            for parameter in parameters
+            if parameter.default is parameter.empty and parameter.kind not in _ANY_NUMBER
+        ]
+        any_number = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
         if (positional or any_number) and len(needed) <= 3 and set(needed) <= set(positional):
             return max(2 if any_number else 1, len(needed))
     raise OptionError(
         f"{trainable!r} cannot be run: a trainable is a class of Trainable, f(config), f(config, resource) "
         "or f(config, resource, report)"
     )
+
+
+def import_trainable(text: str) -> Any:
+    """Return the object with the name ``MODULE:NAME``.
+
+    >>> import_trainable("json:dumps") is import_trainable("json:encoder.JSONEncoder.encode")
+    False
+    """
+    module, colon, name = text.partition(":")
+    if not (colon and name and all(map(str.isidentifier, module.split(".")))):
+        raise OptionError(f"trainable = {text!r}: it is MODULE:NAME, as in train:loss for loss in train.py")
+    try:
+        target: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise OptionError(f"trainable = {text!r}: there is no module {error.name!r} here") from None
+    for part in name.split("."):
+        try:
+            target = getattr(target, part)
+        except AttributeError:
+            raise OptionError(f"trainable = {text!r}: the module {module!r} has no {part!r}") from None
+    return target
+
+
+def name_of_trainable(trainable: AnyTrainable) -> str | None:
+    """Return the name by which other processes import a function or a class; None if they cannot.
+
+    >>> import json
+    >>> name_of_trainable(json.dumps), name_of_trainable(lambda config: 0)
+    ('json:dumps', None)
+    """
+    module, name = getattr(trainable, "__module__", None), getattr(trainable, "__qualname__", None)
+    if not (isinstance(module, str) and isinstance(name, str)) or module == "__main__":
+        return None
+    try:
+        target: Any = reduce(getattr, name.split("."), sys.modules.get(module))
+    except AttributeError:
+        return None
+    return f"{module}:{name}" if target is trainable else None
+
+
+def about_stream(trainable: AnyTrainable, stored: str | None, study: str) -> str | None:
+    """Return the description of the stream that trials learn, or None."""
+    about: str | None = getattr(trainable, "about", None)
+    if stored is not None and stored.startswith(OF_STREAM) and about != stored:
+        raise OptionError(
+            f"trials of {study!r} learn the {stored}, but these would learn the {about or 'function'}: "
+            "give the study another name"
+        )
+    return about

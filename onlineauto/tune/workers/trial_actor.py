@@ -22,13 +22,13 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Self
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.workers.naming import import_trainable, name_of_trainable
 from onlineauto.tune.workers.process import message_of, perform, task_of
+from onlineauto.tune.workers.trainable import import_trainable, name_of_trainable
 from onlineauto.work.on_ray import Actor, imported_ray, wait_for_actors
 
 if TYPE_CHECKING:
     from onlineauto.tune.workers.process import Message, TaskStep, TrialTask
-    from onlineauto.tune.workers.ray_workers import RayWorkers
+    from onlineauto.tune.workers.resources import RayWorkers
     from onlineauto.tune.workers.trainable import AnyTrainable, Config, Trainable
     from onlineauto.work.on_ray import Bundles
 

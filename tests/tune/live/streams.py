@@ -1,4 +1,4 @@
-"""Streams for tests, and a trial that is run by hand."""
+"""Streams for tests, and a trial without a study."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def numbers(n: int, *, noise: float = 0.1, seed: int = 0) -> list[str]:
-    """Return single lines whose label is decided by a pair of namespaces."""
+    """Return single lines whose label depends on a pair of namespaces."""
     draw = random.Random(seed)
     lines = []
     for _ in range(n):
@@ -24,7 +24,7 @@ def numbers(n: int, *, noise: float = 0.1, seed: int = 0) -> list[str]:
 
 
 def bandits(n: int, *, seed: int = 0) -> list[str]:
-    """Return events with three actions, of which the context decides the best one."""
+    """Return events with three actions; the best one depends on the context."""
     draw = random.Random(seed)
     events = []
     for _ in range(n):
@@ -38,7 +38,7 @@ def bandits(n: int, *, seed: int = 0) -> list[str]:
 
 
 class Taken:
-    """What a trial reported on its way, and its state at the end."""
+    """The reports of a trial, and its state at the end."""
 
     def __init__(self) -> None:
         self.steps: list[int] = []
@@ -55,7 +55,7 @@ def take(
     step: int = 0,
     saved: bytes | None = None,
 ) -> Taken:
-    """Take a trial to a resource, from a checkpoint or from its beginning."""
+    """Train a trial up to a resource, from a checkpoint or from its beginning."""
     taken = Taken()
 
     def hear(step: int, value: float, save: Any, details: Any) -> bool:

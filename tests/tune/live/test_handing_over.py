@@ -1,4 +1,4 @@
-"""``hand_over``: the winner is a warm challenger, and the test of the search decides."""
+"""``hand_over``: the best trial becomes a challenger, and the test of the search decides."""
 
 from __future__ import annotations
 
@@ -42,12 +42,13 @@ def test_the_winner_is_a_challenger_with_its_flags_and_its_weights(
     search.observe(entries.append)
     live = hand_over(study, search)
     assert live in (1, 2)
-    assert study.best is not None
-    winner = model_of(study.saved(study.best.number))[0]
+    winner = model_of(study.saved(study.best_trial.number))[0]
     [lane] = search.learner.lanes_of(live)
     assert (search.weights[:, :, lane] == winner.weights[:, :, 0]).all()
     settings = dict(search.searching.live_configs.configs[live].settings)
-    assert settings.get("learning_rate", 0.5) == pytest.approx(study.best.config["learning_rate"], rel=1e-6)
+    assert settings.get("learning_rate", 0.5) == pytest.approx(
+        study.best_trial.config["learning_rate"], rel=1e-6
+    )
     if base:  # a mix of all live configs predicts single lines
         assert (search.predict(events[0]) == before).all()
     assert any("handed over: trial" in str(entry) for entry in entries)
@@ -61,13 +62,12 @@ def _saved(search: Workspace) -> bytes:
     return file.getvalue()
 
 
-def test_it_learns_as_the_trial_would_have_gone_on() -> None:
+def test_a_handed_over_trial_continues_to_learn() -> None:
     events = numbers(900)
     study = study_of(events[:600], search=["learning_rate"])
     search = Workspace(automl=2, search="learning_rate", lease=10**6, interactions=[]).fit(events[:600])
     live = hand_over(study, search)
-    assert study.best is not None
-    alone = model_of(study.saved(study.best.number))[0].fit(events[600:630])
+    alone = model_of(study.saved(study.best_trial.number))[0].fit(events[600:630])
     search.fit(events[600:630])
     [lane] = search.learner.lanes_of(live)
     assert np.allclose(search.weights[:, 0, lane], alone.weights[:, 0, 0], atol=1e-6)
@@ -84,7 +84,7 @@ def test_it_learns_as_the_trial_would_have_gone_on() -> None:
         {"squarecb": True, "epsilon": 0.0},
     ],
 )
-def test_every_part_of_a_model_comes_along(options: dict[str, Any]) -> None:
+def test_all_parts_of_a_model_are_handed_over(options: dict[str, Any]) -> None:
     events = bandits(600)
     other = Workspace(cb_explore_adf=True, quadratic="uZ", **options).fit(events)
     kept = {name: value for name, value in options.items() if name not in ("l1", "l2")}
@@ -104,29 +104,29 @@ def test_events_since_the_study_are_learnt_first() -> None:
     study = study_of(events[:600])
     search = Workspace(automl=2, **SEARCHED).fit(events)
     live = hand_over(study, search, since=events[600:])
-    assert study.best is not None
-    alone = model_of(study.saved(study.best.number))[0].fit(events[600:])
+    alone = model_of(study.saved(study.best_trial.number))[0].fit(events[600:])
     [lane] = search.learner.lanes_of(live)
     assert (search.weights[:, :, lane] == alone.weights[:, :, 0]).all()
 
 
-def test_a_better_one_becomes_the_champion() -> None:
+def test_a_better_challenger_becomes_the_champion() -> None:
     events = numbers(4000)
     study = study_of(events[:1500], search=["interactions"])
     search = Workspace(automl=2, search="interactions", lease=10**6).fit(["0 |a x0 |b x0 |c x0"] * 20)
     hand_over(study, search)
     search.fit(events[1500:])
-    assert study.best is not None
     crossed = {
-        tuple(name.encode() for name in names.split("*")) for names, used in study.best.config.items() if used
+        tuple(name.encode() for name in names.split("*"))
+        for names, used in study.best_trial.config.items()
+        if used
     }
     assert (b"a", b"b") in crossed
     assert search.searching.n_switches >= 1
     assert set(search.searching.interactions(0)) == crossed
 
 
-def test_one_that_does_not_last_is_rolled_back() -> None:
-    """At first what is right changes all the time, and a high rate wins; then it is constant, with noise."""
+def test_a_champion_that_becomes_worse_is_rolled_back() -> None:
+    """At first the best action changes often, and a high rate wins; later it is constant, with noise."""
     draw = random.Random(1)
     changing = [f"{(i // 20) % 2} |a x" for i in range(2000)]
     constant = [f"{0.5 + draw.gauss(0, 1):.3f} |a x" for _ in range(6000)]
@@ -150,17 +150,16 @@ def _rate(search: Workspace) -> object:
     return dict(search.searching.live_configs.configs[0].settings).get("learning_rate", 0.01)
 
 
-def test_a_search_that_has_learnt_nothing_begins_with_it() -> None:
+def test_a_trial_becomes_the_champion_of_a_new_search() -> None:
     events = bandits(600)
     study = study_of(events, "--cb_explore_adf")
     search = Workspace(automl=4, cb_explore_adf=True, epsilon=0.05, **SEARCHED)
     assert hand_over(study, search) == 0
-    assert study.best is not None
-    winner = model_of(study.saved(study.best.number))[0]
+    winner = model_of(study.saved(study.best_trial.number))[0]
     assert np.allclose(search.predict(events[3]), winner.predict(events[3]), atol=1e-6)
 
 
-def test_what_a_search_cannot_have_is_refused_and_nothing_changes() -> None:
+def test_a_trial_with_unsupported_flags_is_rejected() -> None:
     events = numbers(600)
     study = study_of(events)
     refused: tuple[tuple[dict[str, Any], str], ...] = (
@@ -189,7 +188,7 @@ def test_a_study_without_a_winner_has_nothing_to_hand_over() -> None:
         hand_over(study, search)
 
 
-def test_a_learner_of_its_own_study_can_be_handed_over_too() -> None:
+def test_a_learner_of_a_custom_study_can_be_handed_over() -> None:
     events = numbers(300)
     study = Study({"learning_rate": Float(0.1, 1)}, min_resource=30, max_resource=270, max_trials=6)
     best = study.run(LiveLearner(events))

@@ -1,7 +1,8 @@
-"""``LiveLearner``: the same window for all, checkpoints that continue exactly, and what was missed."""
+"""``LiveLearner``: values of one window, checkpoints that continue exactly, and missed events."""
 
 from __future__ import annotations
 
+import logging
 import pickle
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import Float, Study
-from onlineauto.tune.live import LiveLearner
+from onlineauto.tune.live import LiveLearner, tune_stream
 from onlineauto.tune.live.live_learner import model_of
 from onlineauto.workspace.run import Run
 from tests.tune.live.streams import bandits, numbers, take
@@ -82,7 +83,7 @@ def test_a_window_has_the_mean_loss_of_its_events_alone() -> None:
     }
 
 
-def test_what_was_missed_is_learnt_or_left_out_and_recorded() -> None:
+def test_missed_events_are_learnt_or_left_out_and_recorded() -> None:
     events = numbers(300)
     caught, matched = LiveLearner(events, window=60), LiveLearner(events, window=60, missed="match")
     saved = take(caught, RATE, 100).saved
@@ -97,7 +98,7 @@ def test_what_was_missed_is_learnt_or_left_out_and_recorded() -> None:
     assert np.allclose(model_of(both[1].saved)[0].weights, skipping.weights, atol=1e-6)
 
 
-def test_nothing_is_missed_without_a_window() -> None:
+def test_all_events_are_learnt_without_a_window() -> None:
     learner = LiveLearner(numbers(100), missed="match")
     first = take(learner, RATE, 50)
     second = take(learner, RATE, 100, step=50, saved=first.saved)
@@ -157,12 +158,12 @@ def test_a_source_is_read_once() -> None:
         ({"every": True}, "every = True"),
     ],
 )
-def test_what_no_trial_could_have_is_refused(given: dict[str, object], message: str) -> None:
+def test_resources_beyond_the_cluster_are_rejected(given: dict[str, object], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         LiveLearner(["1 |a x"], **given)  # type: ignore[arg-type]
 
 
-def test_a_stream_that_is_too_short_is_found() -> None:
+def test_a_stream_shorter_than_the_resource_is_an_error() -> None:
     with pytest.raises(InputError, match="the stream has 9 events, but a trial should learn 10"):
         take(LiveLearner(["1 |a x"] * 9), RATE, 10)
     with pytest.raises(InputError, match="has no events"):
@@ -189,3 +190,34 @@ def test_a_study_goes_on_with_the_same_stream_and_flags_alone(tmp_path: Path) ->
             study().run(other, jobs=1)
     with pytest.raises(OptionError, match="has no trainable: pass one"):
         study().run(jobs=1)
+
+
+def test_skipped_lines_are_reported(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="onlineauto"):
+        assert len(LiveLearner([b"1 |a b\nx |a\n2 |a c\n"]).events) == 2
+    assert "1 problem in the input" in caplog.text
+
+
+def test_a_stream_of_another_kind_says_why_it_has_no_events() -> None:
+    with pytest.raises(InputError, match="has no cost and no probability"):
+        _ = LiveLearner([b"1 |a b\n"], "--cb_explore_adf").events
+
+
+@pytest.mark.parametrize(
+    ("flags", "event", "message"),
+    [
+        ("--cb_explore_adf", "shared |u x\n0:0:0.5 |a b\n|a c\n\n", "every logged cost or reward .* is 0"),
+        ("--cb_explore_adf", "shared |u x\n|a b\n|a c\n\n", "no event .* a logged cost or reward"),
+        ("--cb 2", "1:0:0.5 |u x\n", "every logged cost or reward .* is 0"),
+        ("", "|u x\n", "no event of the stream has a label"),
+    ],
+)
+def test_a_stream_by_which_no_trial_is_better_is_rejected(flags: str, event: str, message: str) -> None:
+    with pytest.raises(InputError, match=f"{message}, so there is nothing to compare trials by"):
+        tune_stream(event.encode() * 300, flags, ["learning_rate"])
+
+
+def test_one_cost_is_enough_to_compare_trials() -> None:
+    events = [b"shared |u x\n0:0:0.5 |a b\n|a c\n\n"] * 50 + [b"shared |u x\n0:-1:0.5 |a b\n|a c\n\n"]
+    study = tune_stream(b"".join(events), "--cb_explore_adf", ["learning_rate"], max_trials=2)
+    assert study.best is not None

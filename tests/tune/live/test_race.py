@@ -1,4 +1,4 @@
-"""``Race``: a rung closes early, and keeps its best trial with the probability that it promises."""
+"""``Race``: a rung closes early, and retains its best trial with the stated probability."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.race import Race
 from onlineauto.tune.searchers import SEARCHERS
 from tests.tune.live.streams import numbers
+from tests.tune.studies import asked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +31,7 @@ SETTING = Setting(space=Space({"rate": Float(0, 1)}), min_resource=BATCHES, max_
 
 
 def rung(losses: NDArray[np.float64], *, alpha: float = 0.05, reloads: bool = False) -> list[int]:
-    """Return how many batches each trial of a first rung was given; `losses` are by trial and batch."""
+    """Return the number of batches of each trial of a first rung; `losses` are by trial and batch."""
     race, searcher = new_race(alpha)
     given = []
     for means in losses:
@@ -71,8 +72,8 @@ def test_the_best_trial_is_dropped_no_more_often_than_promised(gap: float) -> No
     assert dropped <= alpha * studies + 3 * np.sqrt(alpha * (1 - alpha) * studies)
 
 
-def test_a_rule_that_looks_at_means_drops_the_best_far_more_often() -> None:
-    """Show that the test before can fail: it does with a naive rule on the same losses."""
+def test_a_rule_that_compares_means_drops_the_best_more_often() -> None:
+    """The previous test can fail: it does with a naive rule on the same losses."""
     draw, dropped = np.random.default_rng(4), 0
     for _ in range(150):
         losses = draw.normal(size=BATCHES) + draw.normal(size=(TRIALS, BATCHES))
@@ -119,8 +120,7 @@ def test_a_study_of_live_learners_learns_less_and_finds_the_same() -> None:
     for scheduler in (Race(brackets=1), Hyperband(brackets=1)):
         study = tune_stream(events, scheduler=scheduler, searcher="random")
         costs.append(used_resource(study))
-        assert study.best is not None
-        values.append(study.best.value)
+        values.append(study.best_value)
         dropped = [trial for trial in study.trials if trial.resource not in (100, 300, 900, 2700)]
         assert bool(dropped) is (scheduler.name == "race")
         assert {str(trial.state) for trial in dropped} <= {"TERMINATED"}  # and so none was resumed
@@ -132,10 +132,9 @@ def test_a_study_of_live_learners_learns_less_and_finds_the_same() -> None:
     "details",
     [{"batch": 0, "first": 0, "losses": [1.0]}, {"losses": "low"}, {"batch": 1, "first": 0, "losses": ["a"]}],
 )
-def test_details_of_somebody_else_do_no_harm(details: dict[str, object]) -> None:
+def test_race_ignores_details_of_other_trainables(details: dict[str, object]) -> None:
     study = Study({"rate": Float(0, 1)}, "race", max_resource=9, max_trials=20)
-    job = study.ask()
-    assert job is not None
+    job = asked(study)
     assert study.report(job, 1, 0.5, details) is Decision.STOP
     study.tell(job, 0.5, details)
     assert study.trials[0].values == {1: 0.5}

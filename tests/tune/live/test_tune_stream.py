@@ -1,4 +1,4 @@
-"""``tune_stream``: finds what a stream needs, in this process and in others, and goes on where it stopped."""
+"""``tune_stream``: searches flags in one process and in several, and continues after an interruption."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from tests.tune.live.streams import bandits, numbers, take
+from tests.tune.studies import asked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.lane("ci")
 
 
-def test_it_finds_the_interaction_that_a_stream_needs() -> None:
+def test_tune_stream_finds_the_interaction_of_a_stream() -> None:
     events = numbers(900)
     study = tune_stream(events, seed=1)
     best = study.best
@@ -43,7 +44,7 @@ def test_the_first_trials_have_the_flags_of_the_base() -> None:
     assert second == first | {"u*Z": True, "v*Z": True, "u*v*Z": True}
 
 
-def test_processes_do_what_one_does_alone(tmp_path: Path) -> None:
+def test_worker_processes_give_the_result_of_one_process(tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_text("\n".join(numbers(300)))
     alone = tune_stream(path, searcher="random", scheduler="hyperband", max_trials=6)
@@ -51,19 +52,18 @@ def test_processes_do_what_one_does_alone(tmp_path: Path) -> None:
     assert {trial.number: trial.config for trial in both.trials} == {
         trial.number: trial.config for trial in alone.trials
     }
-    values = {(trial.number, *each): 0 for trial in alone.trials for each in trial.values.items()}
-    assert any((trial.number, *each) in values for trial in both.trials for each in trial.values.items())
+    values = {(trial.number, *value): 0 for trial in alone.trials for value in trial.values.items()}
+    assert any((trial.number, *value) in values for trial in both.trials for value in trial.values.items())
 
 
-def test_a_study_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+def test_a_study_continues_after_an_interruption(tmp_path: Path) -> None:
     events, url = numbers(300), f"sqlite:///{tmp_path / 'study.db'}"
     whole = tune_stream(events, max_trials=9)
     for jobs in (1, 4, None):
         study = tune_stream(events, max_trials=9, jobs=jobs, storage=url)
     assert [trial.values for trial in study.trials] == [trial.values for trial in whole.trials]
     again = Study.load("stream", storage=url)
-    assert again.best is not None
-    assert isinstance(again.saved(again.best.number), bytes)
+    assert isinstance(again.saved(again.best_trial.number), bytes)
 
 
 def test_a_budget_ends_a_run() -> None:
@@ -77,8 +77,7 @@ def test_every_scheduler_runs_live_learners() -> None:
     events = numbers(270)
     for scheduler in ("asha", "median", Pbt(population=4, interval=90), "dehb", "fifo"):
         study = tune_stream(events, scheduler=scheduler, searcher="random", max_trials=12)
-        assert study.best is not None
-        assert study.best.resource >= 90
+        assert study.best_trial.resource >= 90
 
 
 def test_members_of_a_population_go_on_from_their_donors() -> None:
@@ -86,17 +85,14 @@ def test_members_of_a_population_go_on_from_their_donors() -> None:
     study = Study({"learning_rate": Float(0.001, 1, log=True)}, scheduler, "random", max_resource=300)
     study.enqueue({"learning_rate": 0.5})
     study.enqueue({"learning_rate": 0.001})
-    good, bad = study.ask(), study.ask()
-    assert good is not None
-    assert bad is not None
+    good, bad = asked(study), asked(study)
     taken = {job.trial: take(learner, job.config, 100) for job in (good, bad)}
     for job in (good, bad):
         [value], [details] = taken[job.trial].values, taken[job.trial].details
         decision = study.report(job, 100, value, details)
     assert decision == "STOP"
     study.tell(bad, taken[bad.trial].values[-1])
-    copy = study.ask()
-    assert copy is not None
+    copy = asked(study)
     assert copy.resume_from == (good.trial, 100)
     assert copy.config != good.config
     went_on = take(learner, copy.config, 300, step=100, saved=taken[good.trial].saved)
@@ -123,6 +119,6 @@ def test_other_options_can_be_searched() -> None:
         ({"events": "there-is-no-such-file.txt"}, InputError, "there-is-no-such-file"),
     ],
 )
-def test_what_cannot_be_is_refused(given: dict[str, object], error: type[Exception], message: str) -> None:
+def test_what_cannot_be_is_rejected(given: dict[str, object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         tune_stream(**{"events": numbers(90), **given})  # type: ignore[arg-type]

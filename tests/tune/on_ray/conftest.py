@@ -16,7 +16,7 @@ _PATIENCE = 180
 
 
 class Nodes:
-    """Two nodes with a processor each, that tests may kill; `here` and `there` are resources of their own."""
+    """Two nodes with one processor each, which tests may kill, and the resources `here` and `there`."""
 
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
@@ -35,12 +35,12 @@ class Nodes:
         self.mend()
 
     def mend(self) -> None:
-        """Bring back nodes that were killed."""
+        """Start nodes again that were killed."""
         for name in {"here", "there"} - set(self._nodes):
             self._nodes[name] = self._cluster.add_node(num_cpus=1, resources={name: 10})
 
     def kill(self, node_id: str) -> None:
-        """Kill a node as a power cut would, as far as a process can."""
+        """Kill a node without a graceful shutdown, like a power failure."""
         [name] = [name for name, node in self._nodes.items() if node.node_id == node_id]
         self._cluster.remove_node(self._nodes.pop(name), allow_graceful=False)
 
@@ -75,7 +75,7 @@ def nodes(cluster: Nodes) -> Nodes:
 
 
 def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds."""
+    """Wait until a condition holds."""
     end = time.monotonic() + _PATIENCE
     while not holds():
         assert time.monotonic() < end, "it was waited for too long"

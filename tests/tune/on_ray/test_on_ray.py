@@ -18,7 +18,7 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.tune import Callback, Categorical, Float, Headcount, RayWorkers, Study, Workers
 from onlineauto.tune.store import open_store
-from onlineauto.tune.workers.jobs import claim_of
+from onlineauto.tune.trial import claim_of
 from tests.tune.on_ray.conftest import until
 from tests.tune.on_ray.driver import STEPS, new_study
 from tests.tune.on_ray.trainables_on_ray import Placed, noted, nothing
@@ -44,7 +44,7 @@ def storage(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("what", [trainables.plain, trainables.reporting, trainables.Reused])
-def test_a_study_comes_to_the_same_as_here(nodes: Nodes, what: AnyTrainable, storage: str) -> None:
+def test_a_study_on_ray_has_the_result_of_a_local_one(nodes: Nodes, what: AnyTrainable, storage: str) -> None:
     def run(storage: str | None, **options: Any) -> Study:
         study = Study(
             {"rate": Float(0, 1)}, searcher="random", max_resource=9, max_trials=12, storage=storage
@@ -53,15 +53,13 @@ def test_a_study_comes_to_the_same_as_here(nodes: Nodes, what: AnyTrainable, sto
         return study
 
     there, here = run(storage, workers=2, executor="ray"), run(None)
-    assert {each.number: each.config for each in there.trials} == {
-        each.number: each.config for each in here.trials
+    assert {trial.number: trial.config for trial in there.trials} == {
+        trial.number: trial.config for trial in here.trials
     }
-    assert there.best is not None
-    assert here.best is not None
-    assert there.best.value == here.best.value
+    assert there.best_value == here.best_value
 
 
-def test_what_cannot_be_imported_is_sent_by_ray_and_what_fails_is_told(nodes: Nodes) -> None:
+def test_ray_sends_trainables_and_reports_their_errors(nodes: Nodes) -> None:
     def fails(config: Config) -> Any:
         if config["how"] == "raises":
             raise ValueError("too large")
@@ -69,7 +67,7 @@ def test_what_cannot_be_imported_is_sent_by_ray_and_what_fails_is_told(nodes: No
 
     study = Study({"how": Categorical(["raises", "text", "none", "list"])}, "fifo", "grid", max_resource=2)
     study.run(fails, workers=1, executor="ray")
-    assert {each.config["how"]: each.error for each in study.trials} == {
+    assert {trial.config["how"]: trial.error for trial in study.trials} == {
         "raises": "ValueError: too large",
         "text": "its value after step 2 is 'many', and no number",
         "none": "it ended without a value",
@@ -114,17 +112,17 @@ def test_a_trial_whose_node_died_goes_on_behind_its_last_checkpoint(
     study = new_study(storage, str(notes), seconds=0.5)
     study.run(Placed, workers=2, executor="ray", checkpoint_every=3, callbacks=[Killer()])
     assert study.is_done
-    assert {str(each.state) for each in study.trials} == {"TERMINATED"}
+    assert {str(trial.state) for trial in study.trials} == {"TERMINATED"}
     [victim] = victims
-    records = [each for each in records_of(storage) if each.get("trial") == victim]
-    expired = next(at for at, each in enumerate(records) if each["kind"] == "expired")
-    before = [each["step"] for each in records[:expired] if each["kind"] == "reported"]
+    records = [record for record in records_of(storage) if record.get("trial") == victim]
+    expired = next(at for at, record in enumerate(records) if record["kind"] == "expired")
+    before = [record["step"] for record in records[:expired] if record["kind"] == "reported"]
     assert before[:5] == [1, 2, 3, 4, 5]  # and what the orphan did until Ray gave its node up for dead
-    again = [each for each in records[expired + 1 :] if each["kind"] != "asked"]
-    assert {each["attempt"] for each in again} == {1}  # no word of the first attempt after its end
-    reported = [each["step"] for each in again if each["kind"] == "reported"]
+    again = [record for record in records[expired + 1 :] if record["kind"] != "asked"]
+    assert {record["attempt"] for record in again} == {1}  # no word of the first attempt after its end
+    reported = [record["step"] for record in again if record["kind"] == "reported"]
     assert reported == list(range(kept[victim] + 1, STEPS))
-    assert [each["resource"] for each in again if each["kind"] == "told"] == [STEPS]
+    assert [record["resource"] for record in again if record["kind"] == "told"] == [STEPS]
     rate = study.trials[victim].config["rate"]
     done = [step for it, node, step, _ in noted(notes) if it == rate and node != killed[0]]
     assert done == [*reported, STEPS]
@@ -150,7 +148,7 @@ def driver_of_a_study(nodes: Nodes, storage: str, tmp_path: Path) -> Iterator[su
     until(
         lambda: (
             driver.poll() is not None
-            or [each["step"] for each in records_of(storage) if each["kind"] == "reported"].count(3) > 0
+            or [record["step"] for record in records_of(storage) if record["kind"] == "reported"].count(3) > 0
         )
     )
     assert driver.poll() is None, driver.communicate()
@@ -168,25 +166,25 @@ def test_a_driver_that_was_killed_loses_nothing(
     study.run(Placed, workers=2, executor="ray", checkpoint_every=2)
     assert study.is_done
     records = records_of(storage)
-    assert sorted(each["trial"] for each in records if each["kind"] == "told") == [0, 1]
+    assert sorted(record["trial"] for record in records if record["kind"] == "told") == [0, 1]
     alone = new_study(f"sqlite:///{tmp_path / 'alone.db'}", str(tmp_path / "alone"), seconds=0.3)
-    assert [each.config["rate"] for each in study.trials] == [
+    assert [trial.config["rate"] for trial in study.trials] == [
         job.config["rate"] for job in (alone.ask() for _ in range(2)) if job is not None
     ]
     first: dict[int, list[int]] = {}
-    for each in records:
-        if each["kind"] == "reported":
-            first.setdefault(each["trial"], []).append(each["step"])
+    for record in records:
+        if record["kind"] == "reported":
+            first.setdefault(record["trial"], []).append(record["step"])
     for steps in first.values():
         assert sorted({*steps}) == list(range(1, STEPS))
         assert len(steps) <= STEPS  # at most the step behind the last checkpoint was done again
-    assert [each.value for each in study.trials] == [
-        pytest.approx(rate_of(each) * STEPS) for each in study.trials
+    assert [trial.value for trial in study.trials] == [
+        pytest.approx(rate_of(trial) * STEPS) for trial in study.trials
     ]
 
 
 def fall_asleep(driver: subprocess.Popen[str], storage: str) -> None:
-    """Stop a driver, but not while it holds SQLite's lock, which nobody else would ever have."""
+    """Stop a driver at a moment when it does not hold SQLite's lock."""
 
     def is_asleep() -> bool:
         os.kill(driver.pid, signal.SIGSTOP)
@@ -201,7 +199,7 @@ def fall_asleep(driver: subprocess.Popen[str], storage: str) -> None:
     until(is_asleep)
 
 
-def test_a_driver_that_slept_through_its_lease_writes_nothing(
+def test_a_driver_whose_lease_has_expired_writes_nothing(
     driver_of_a_study: subprocess.Popen[str], storage: str
 ) -> None:
     fall_asleep(driver_of_a_study, storage)
@@ -226,10 +224,10 @@ def test_a_driver_that_slept_through_its_lease_writes_nothing(
     assert driver_of_a_study.wait(180) == 0
     study.refresh()
     assert study.is_done
-    assert [each.preemptions for each in study.trials] == [2, 2]
+    assert [trial.preemptions for trial in study.trials] == [2, 2]
 
 
-def test_actors_whose_driver_is_silent_make_room_for_another_one(
+def test_actors_of_a_silent_driver_release_their_resources(
     driver_of_a_study: subprocess.Popen[str], storage: str
 ) -> None:
     fall_asleep(driver_of_a_study, storage)
@@ -237,17 +235,17 @@ def test_actors_whose_driver_is_silent_make_room_for_another_one(
     study.run(Placed, workers=2, executor="ray", checkpoint_every=2)  # on the processors that the others had
     assert study.is_done
     records = records_of(storage)
-    taken = [at for at, each in enumerate(records) if each["kind"] == "expired"]
+    taken = [at for at, record in enumerate(records) if record["kind"] == "expired"]
     assert {records[at]["trial"] for at in taken} == {0, 1}
     os.kill(driver_of_a_study.pid, signal.SIGCONT)
     assert driver_of_a_study.wait(180) == 0
     assert records_of(storage) == records
-    told = [each for each in records if each["kind"] == "told"]
-    assert sorted((each["trial"], each["attempt"]) for each in told) == [(0, 1), (1, 1)]
+    told = [record for record in records if record["kind"] == "told"]
+    assert sorted((record["trial"], record["attempt"]) for record in told) == [(0, 1), (1, 1)]
 
 
 def test_a_trial_that_does_nothing_takes_twenty_milliseconds(nodes: Nodes, storage: str) -> None:
-    """The quickest of several stretches, as other programs may have the machine."""
+    """The time is that of the fastest 50 trials, because other programs use the machine as well."""
     ends: list[float] = []
 
     class Clock(Callback):
@@ -291,12 +289,12 @@ def test_needs_of_a_config_say_where_a_trial_runs(nodes: Nodes, tmp_path: Path) 
     placed = {rate: nodes.name(node) for rate, node, *_ in noted(notes)}
     assert placed
     assert all((rate < 0.5) == (name == "here") for rate, name in placed.items())
-    failed = [each.error for each in study.trials if float(f"{each.config['rate']}") > 0.8]
+    failed = [trial.error for trial in study.trials if float(f"{trial.config['rate']}") > 0.8]
     assert failed == ["ValueError: too large"] * len(failed)
     assert len(placed) + len(failed) == 8
 
 
-def test_what_no_node_has_is_waited_for_and_said(
+def test_resources_that_no_node_has_are_reported(
     nodes: Nodes, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     workers = Headcount(1)
@@ -308,7 +306,7 @@ def test_what_no_node_has_is_waited_for_and_said(
     assert "no node of this Ray cluster has {'CPU': 1, 'GPU': 8}; trials wait for one" in caplog.text
 
 
-def test_workers_that_share_what_is_ours(nodes: Nodes) -> None:
+def test_workers_have_the_resources_of_the_cluster(nodes: Nodes) -> None:
     study = Study({"rate": Float(0, 1)}, "fifo", "random", max_resource=2, max_trials=4)
     workers = Workers(2, has={"licence": 1}, needs={"licence": 0.6})
     assert study.run(trainables.Counter, workers=workers, executor="ray") is not None

@@ -1,4 +1,4 @@
-"""Trainables that say on which node they run."""
+"""Trainables that record the node on which they run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Placed(Trainable):
-    """Writes a line for each step into the file that its config names: rate, node, step, bundles."""
+    """Writes a line for each step to the file that its config names: rate, node, step, bundles."""
 
     def setup(self, config: Config) -> None:
         import ray
@@ -38,7 +38,7 @@ class Placed(Trainable):
 
 
 def noted(notes: Path) -> list[tuple[float, str, int, int]]:
-    """Return what was written: rate, node, step, bundles."""
+    """Return the recorded lines: rate, node, step, bundles."""
     lines = notes.read_text().splitlines() if notes.exists() else []
     return [
         (float(rate), node, int(step), int(bundles)) for rate, node, step, bundles in map(str.split, lines)

@@ -1,4 +1,4 @@
-"""A process that claims jobs and tells them until there are none: ``python -m tests.tune.store.claimer``."""
+"""A process that claims jobs and ends them until there are none: ``python -m tests.tune.store.claimer``."""
 
 from __future__ import annotations
 

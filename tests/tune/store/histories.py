@@ -104,7 +104,7 @@ def list_append(history: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _orders(reads: Iterable[tuple[int, Any, list[Any]]], anomalies: list[str]) -> dict[Any, list[Any]]:
-    """Return the longest read of each key; all others have to be its beginnings."""
+    """Return the longest read of each key; all other reads must be prefixes of it."""
     orders: dict[Any, list[Any]] = {}
     for _, key, items in reads:
         if len(set(map(repr, items))) < len(items):

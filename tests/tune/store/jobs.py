@@ -1,4 +1,4 @@
-"""Records as a study writes them, without a study: trials are counted, and what expired is tried again."""
+"""Records like those of a study, without one: trials are numbered, and expired jobs are claimed again."""
 
 from __future__ import annotations
 
@@ -16,56 +16,41 @@ STUDY = {"kind": "study", "settings": {"seed": 0}}
 
 
 def new_store(url: str, name: str = "rates") -> SqlStore:
-    """Return the store of a study that is made if it is not there."""
+    """Return the store of a study, which is created if it does not exist."""
     store = SqlStore(url, name)
     assert store.begin(STUDY) == STUDY
     return store
 
 
 def jobs(store: Store) -> list[Record]:
-    """Return all records but the first, which says what the study is."""
+    """Return all records except the first, which has the settings."""
     return list(store.load(1))
 
 
 class Counting:
-    """Hands out trials 0, 1, 2, … up to a number, and what expired first.
+    """Claims expired jobs first, and then trials 0, 1, 2, … up to a maximum."""
 
-    Parameters
-    ----------
-    store : Store
-        Where.
-    owner : str
-        Who.
-    most : int
-        How many trials there are.
-    lease : float
-        Seconds.
-    """
+    _decided: dict[str, Any] | None = None
 
     def __init__(self, store: Store, owner: str, most: int = 1000, lease: float = 60) -> None:
-        self.store = store
-        self.owner = owner
-        self.most = most
-        self.lease = lease
+        self.store, self.owner, self.most, self.lease = store, owner, most, lease
         self.records: list[Record] = []
         self.trials = 0
         self.waiting: dict[int, int] = {}
 
     def claim(self) -> Claim | None:
         """Claim a job; None if there is none."""
-        before = len(self.records)
-        news = self.store.claim(self.owner, self.lease, after=before, decide=self._decide)
-        self.records += news
-        asked = news[-1] if news else None
-        if (
-            asked is None
-            or asked["kind"] != "asked"
-            or asked["owner"] != self.owner
-            or self._decided != asked
-        ):
+        self.records += self.store.claim(self.owner, self.lease, after=len(self.records), decide=self._decide)
+        if self._decided is None:
             return None
-        self._learn([asked])
-        return Claim(asked["trial"], asked["attempt"], self.owner)
+        self._learn([self._decided])
+        return Claim(self._decided["trial"], self._decided["attempt"], self.owner)
+
+    def take(self) -> Claim:
+        """Claim a job; there is one."""
+        claim = self.claim()
+        assert claim is not None
+        return claim
 
     def _learn(self, records: Sequence[Record]) -> None:
         for record in records:
@@ -87,8 +72,6 @@ class Counting:
         job = {"kind": "asked", "trial": trial, "attempt": attempt, "owner": self.owner}
         self._decided = {**job, "config": {"rate": 0.5}, "resource": 1, "resume_from": None}
         return self._decided
-
-    _decided: dict[str, Any] | None = None
 
 
 def reported(claim: Claim, step: int = 1, value: float = 0.5) -> Record:

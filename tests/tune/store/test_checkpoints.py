@@ -1,4 +1,4 @@
-"""Checkpoints: complete before they are named, fenced, found damaged, and few."""
+"""Checkpoints: they are complete, belong to the owner of the job, are checked for damage, and are few."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 def claimed(url: str) -> tuple[SqlStore, Claim]:
     store = new_store(url)
-    claim = Counting(store, "me").claim()
-    assert claim is not None
+    claim = Counting(store, "me").take()
     return store, claim
 
 
@@ -31,16 +30,16 @@ def steps(checkpoints: Checkpoints, most: int = 99, job: str | None = None) -> t
 
 
 @pytest.mark.parametrize("value", [b"", b"B", bytes(range(256)), {"a": [1.5, None]}, 3, "text", None])
-def test_what_is_saved_is_loaded(value: object) -> None:
+def test_checkpoints_survive_a_round_trip(value: object) -> None:
     assert unpack_checkpoint(pack_checkpoint(value)) == value
 
 
-def test_what_json_cannot_write_is_refused() -> None:
+def test_checkpoints_that_json_cannot_write_are_rejected() -> None:
     with pytest.raises(OptionError, match="a checkpoint is bytes, or what JSON can write, and not dict"):
         pack_checkpoint({"weights": object()})
 
 
-def test_the_last_state_is_found(url: str) -> None:
+def test_the_newest_checkpoint_is_returned(url: str) -> None:
     store, claim = claimed(url)
     for checkpoints in (StoredCheckpoints(store), MemoryCheckpoints()):
         assert checkpoints.newest(0, most=99) is None
@@ -52,7 +51,7 @@ def test_the_last_state_is_found(url: str) -> None:
         assert checkpoints.newest(1, most=99) is None
 
 
-def test_only_the_owner_keeps(url: str) -> None:
+def test_only_the_owner_saves_checkpoints(url: str) -> None:
     store, claim = claimed(url)
     checkpoints = StoredCheckpoints(store)
     checkpoints.keep(claim, "to 3", 1, b"mine")
@@ -64,7 +63,7 @@ def test_only_the_owner_keeps(url: str) -> None:
     assert files == list(Path(url.partition("///")[2]).parent.glob("*.checkpoints/*"))
 
 
-def test_a_torn_file_is_named_and_the_one_before_is_used(
+def test_a_torn_checkpoint_is_named_and_the_previous_one_is_used(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, claim = claimed(f"sqlite:///{tmp_path / 'study.db'}")
@@ -86,9 +85,7 @@ def test_a_torn_file_is_named_and_the_one_before_is_used(
 
 
 @pytest.mark.postgres
-def test_a_folder_that_is_missing_is_said(
-    server: object, caplog: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
+def test_a_missing_folder_is_named(server: object, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     store, claim = claimed(server.new_database())  # type: ignore[attr-defined]
     StoredCheckpoints(store, tmp_path).keep(claim, "to 3", 1, b"1")
     assert StoredCheckpoints(store).newest(0, most=9) is None

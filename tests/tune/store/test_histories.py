@@ -1,4 +1,4 @@
-"""Histories of stores are strictly serializable, and a job is a mutex; the checker knows good from bad."""
+"""Histories of stores are strictly serializable, and a job is a mutex; the checker finds known anomalies."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class Forgetful(MemoryStore):
         return records[:-1] if self.reads % 5 == 0 else records
 
 
-def test_a_store_that_misses_a_record_is_found_out() -> None:
+def test_the_checker_finds_a_store_that_misses_a_record() -> None:
     store = Forgetful()
     store.begin(STUDY)
     anomalies = list_append(append_and_read([store]))

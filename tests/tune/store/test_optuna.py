@@ -1,4 +1,4 @@
-"""Optuna's own test of storages, with its studies in our databases."""
+"""Optuna's test of storages, with its studies in our databases."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TestPostgres(StorageTestCase):
         return optuna_storage(server.new_database())
 
 
-def test_a_study_that_is_not_of_optuna_is_refused(url: str) -> None:
+def test_a_study_that_is_not_of_optuna_is_rejected(url: str) -> None:
     with pytest.raises(OptionError, match="not a log of Optuna"):
         StoreBackend(new_store(url))
 
@@ -73,7 +73,7 @@ def test_the_heartbeat_of_optuna_does_not_apply(url: str) -> None:
     assert [trial.state.name for trial in study.trials] == ["RUNNING", "COMPLETE"]
 
 
-def test_waiting_trials_are_given_to_one_worker_each(url: str) -> None:
+def test_a_waiting_trial_goes_to_one_worker(url: str) -> None:
     """Optuna's own storage gives some of 60 to two workers on SQLite."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

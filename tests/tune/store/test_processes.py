@@ -1,4 +1,4 @@
-"""Several processes share a study: nobody gets what another one has, and the killed lose nothing."""
+"""Several processes share a study: each job has one owner, and killed processes lose no trial."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def start(url: str, owner: str, *more: str, most: int, lease: float = 60) -> sub
 
 
 def started_together(url: str, count: int, *, most: int) -> list[subprocess.Popen[str]]:
-    """Start processes that begin when all of them are ready, so that none is done before the last begins."""
-    processes = [start(url, f"worker {each}", "--together", most=most) for each in range(count)]
+    """Start processes that begin together when all of them are ready."""
+    processes = [start(url, f"worker {number}", "--together", most=most) for number in range(count)]
     for each in processes:
         assert each.stdout is not None
         with each.stdout as said:
@@ -49,7 +49,7 @@ def keys(records: Sequence[Record], kind: str) -> list[tuple[Any, ...]]:
 
 
 def check_one_owner_at_a_time(records: Sequence[Record]) -> None:
-    """A trial is claimed only when nobody has it."""
+    """Check that a trial is claimed only while it has no owner."""
     held: set[int] = set()
     for record in records:
         trial = record["trial"]
@@ -79,7 +79,7 @@ def test_no_job_is_claimed_twice_by_four_processes(url: str, most: int) -> None:
 def test_killed_workers_lose_no_trial(url: str, most: int, kills: int) -> None:
     store = new_store(url)
     draw = random.Random(most)
-    processes = [start(url, f"worker {each}", most=most, lease=1) for each in range(2)]
+    processes = [start(url, f"worker {number}", most=most, lease=1) for number in range(2)]
     killed = 0
     while len(keys(jobs(store), "told")) < most:
         if killed < kills and len(jobs(store)) > killed * most // kills:

@@ -1,4 +1,4 @@
-"""The log of a study in a database: claims, leases, fences, and what damage is found."""
+"""The log of a study in a database: claims, leases, and damaged records."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import math
 import sqlite3
 import threading
 import time
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 import sqlalchemy as sa
 
 from onlineauto.errors import OptionError, StoreError, UnreachableError
+from onlineauto.testing import check_store
 from onlineauto.tune.store.connection import connect, writing
 from onlineauto.tune.store.protocol import Claim, DamagedLogError, LeaseLost, StudySnapshot
 from onlineauto.tune.store.sql_store import SqlStore, names_of_studies
@@ -30,7 +32,7 @@ def execute(url: str, statement: str) -> None:
 
 
 def wait_until_over(store: SqlStore, owner: str, lease: float) -> Claim:
-    """Claim the trial of somebody whose lease ends."""
+    """Wait until the lease of another owner has ended, and claim the trial."""
     claims: list[Claim] = []
 
     def is_claimed() -> bool:
@@ -59,7 +61,7 @@ def test_a_log_is_read_as_it_was_written(url: str) -> None:
     assert names_of_studies(url) == ["rates"]
 
 
-def test_studies_are_apart(url: str) -> None:
+def test_studies_of_a_database_are_independent(url: str) -> None:
     first, second = new_store(url, "first"), new_store(url, "second")
     assert Counting(first, "me").claim() == Counting(second, "me").claim() == Claim(0, 0, "me")
     assert len(jobs(first)) == len(jobs(second)) == 1
@@ -68,8 +70,7 @@ def test_studies_are_apart(url: str) -> None:
 
 def test_a_claim_ends_once(url: str) -> None:
     store = new_store(url)
-    claim = Counting(store, "me").claim()
-    assert claim is not None
+    claim = Counting(store, "me").take()
     for not_mine in (Claim(0, 0, "you"), Claim(0, 1, "me"), Claim(1, 0, "me")):
         for write in (reported, told):
             with pytest.raises(LeaseLost, match=f"trial {not_mine.trial}, attempt"):
@@ -84,16 +85,14 @@ def test_a_claim_ends_once(url: str) -> None:
 
 def test_a_step_is_reported_once_by_an_attempt(url: str) -> None:
     store = new_store(url)
-    claim = Counting(store, "me").claim()
-    assert claim is not None
+    claim = Counting(store, "me").take()
     assert [store.commit(claim, reported(claim, step)) for step in (1, 2, 2, 1, 3)] == [3, 4, 0, 0, 5]
     assert [record.get("step") for record in jobs(store)] == [None, 1, 2, 3]
 
 
-def test_a_lease_that_is_over_is_somebody_elses(url: str) -> None:
+def test_another_owner_may_claim_a_job_whose_lease_has_expired(url: str) -> None:
     store = new_store(url)
-    mine = Counting(store, "me", most=1, lease=60).claim()
-    assert mine is not None
+    mine = Counting(store, "me", most=1, lease=60).take()
     assert Counting(store, "you", most=1).claim() is None
     assert not store.heartbeat([mine], 0.2)
     yours = wait_until_over(store, "you", 60)
@@ -105,20 +104,18 @@ def test_a_lease_that_is_over_is_somebody_elses(url: str) -> None:
     assert [record["kind"] for record in jobs(store)] == ["asked", "expired", "asked", "told"]
 
 
-def test_a_lease_that_nobody_else_has_claimed_still_holds(url: str) -> None:
+def test_an_expired_lease_is_valid_until_another_owner_claims_the_job(url: str) -> None:
     store = new_store(url)
-    claim = Counting(store, "me", lease=0.01).claim()
-    assert claim is not None
+    claim = Counting(store, "me", lease=0.01).take()
     time.sleep(0.1)
     store.commit(claim, reported(claim))
     assert not store.heartbeat([claim], 60)
     assert Counting(store, "you", most=1).claim() is None
 
 
-def test_a_lease_that_is_renewed_while_another_one_asks_holds(url: str) -> None:
+def test_a_lease_that_is_renewed_during_a_claim_stays_valid(url: str) -> None:
     store = new_store(url)
-    claim = Counting(store, "me", most=1, lease=0.01).claim()
-    assert claim is not None
+    claim = Counting(store, "me", most=1, lease=0.01).take()
     time.sleep(0.05)
     asked: list[Claim | None] = []
     other = Counting(new_store(url), "you", most=1)
@@ -133,12 +130,12 @@ def test_a_lease_that_is_renewed_while_another_one_asks_holds(url: str) -> None:
     assert [record["kind"] for record in jobs(store)] == ["asked"]
 
 
-def test_a_store_that_was_replaced_is_refused(url: str) -> None:
+def test_a_store_that_was_replaced_is_rejected(url: str) -> None:
     with pytest.raises(StoreError, match="has 1 records, and 5 were read before"):
         new_store(url).load(5)
 
 
-def test_nothing_is_written_if_deciding_fails(url: str) -> None:
+def test_nothing_is_written_if_the_decision_raises(url: str) -> None:
     store = new_store(url)
 
     def fail(records: object) -> None:
@@ -151,14 +148,13 @@ def test_nothing_is_written_if_deciding_fails(url: str) -> None:
 
 
 def test_a_reader_sees_one_history_while_others_commit(url: str) -> None:
-    """What was read at a claim is what those first records are for ever."""
+    """The records that were read at a claim never change."""
     store, other = new_store(url), SqlStore(url, "rates")
     mine, theirs = Counting(store, "me"), Counting(other, "you")
     first = mine.claim()
     seen = list(mine.records)
     for _ in range(3):
-        claim = theirs.claim()
-        assert claim is not None
+        claim = theirs.take()
         other.commit(claim, told(claim))
         assert store.load()[: len(seen)] == seen
     second = mine.claim()
@@ -167,7 +163,7 @@ def test_a_reader_sees_one_history_while_others_commit(url: str) -> None:
     assert [record["kind"] for record in mine.records] == ["study", "asked", *3 * ["asked", "told"], "asked"]
 
 
-def test_the_newest_snapshot_is_kept(url: str) -> None:
+def test_an_older_snapshot_does_not_replace_a_newer_one(url: str) -> None:
     store = new_store(url)
     assert store.snapshot() is None
     for version in (3, 7, 5):
@@ -192,12 +188,11 @@ def test_the_newest_snapshot_is_kept(url: str) -> None:
         ("DELETE FROM onlineauto_schema", "its schema has no version"),
     ],
 )
-def test_damage_is_refused_by_name(url: str, damage: str, message: str) -> None:
+def test_a_damaged_database_is_rejected_by_name(url: str, damage: str, message: str) -> None:
     store = new_store(url)
     mine = Counting(store, "me")
     for _ in range(2):
-        claim = mine.claim()
-        assert claim is not None
+        claim = mine.take()
         store.commit(claim, told(claim))
     execute(url, damage)
     with pytest.raises(StoreError, match=message):
@@ -218,8 +213,7 @@ def test_a_log_ends_at_a_damaged_record(url: str, damage: str, position: int, pr
     store = new_store(url)
     mine = Counting(store, "me")
     for _ in range(2):
-        claim = mine.claim()
-        assert claim is not None
+        claim = mine.take()
         store.commit(claim, told(claim))
     whole = store.load()
     execute(url, damage)
@@ -228,7 +222,7 @@ def test_a_log_ends_at_a_damaged_record(url: str, damage: str, position: int, pr
     assert error.value.records == whole[: position - 1]
 
 
-def test_bytes_that_are_no_text_are_a_damaged_record(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf_8_are_a_damaged_record(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'study.db'}"
     store = new_store(url)
     store.append({"kind": "named", "trainable": "m:f"})
@@ -237,7 +231,7 @@ def test_bytes_that_are_no_text_are_a_damaged_record(tmp_path: Path) -> None:
         SqlStore(url, "rates").load()
 
 
-def test_a_damaged_snapshot_is_refused_by_name(url: str) -> None:
+def test_a_damaged_snapshot_is_rejected_by_name(url: str) -> None:
     store = new_store(url)
     store.save(StudySnapshot(3, {"best": 1}))
     execute(url, "UPDATE onlineauto_snapshot SET body = '{}'")
@@ -245,14 +239,14 @@ def test_a_damaged_snapshot_is_refused_by_name(url: str) -> None:
         store.snapshot()
 
 
-def test_a_torn_file_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_torn_database_is_rejected_by_name(tmp_path: Path) -> None:
     path = tmp_path / "study.db"
     path.write_bytes(b"SQLite format 3\0" + bytes(50))
     with pytest.raises(StoreError, match=r"study\.db"):
         new_store(f"sqlite:///{path}")
 
 
-def test_a_schema_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_schema_that_is_not_utf_8_is_rejected_by_name(tmp_path: Path) -> None:
     path = tmp_path / "study.db"
     new_store(f"sqlite:///{path}")
     with sqlite3.connect(path) as file:
@@ -265,7 +259,7 @@ def test_a_schema_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
         new_store(f"sqlite:///{other}")
 
 
-def test_studies_are_named_where_one_is_missing(url: str) -> None:
+def test_a_missing_study_is_reported_with_the_existing_ones(url: str) -> None:
     new_store(url)
     missing = SqlStore(url, "rate")
     assert missing.load() == []
@@ -274,7 +268,7 @@ def test_studies_are_named_where_one_is_missing(url: str) -> None:
     assert names_of_studies(url) == ["rates"]
 
 
-def test_who_begins_second_gets_what_the_first_one_wrote(url: str) -> None:
+def test_the_second_process_receives_the_settings_of_the_first(url: str) -> None:
     store, other = new_store(url), SqlStore(url, "rates")
     assert other.begin({"kind": "study", "settings": {"seed": 1}}) == STUDY
     assert store.load() == other.load() == [STUDY]
@@ -290,18 +284,23 @@ def test_who_begins_second_gets_what_the_first_one_wrote(url: str) -> None:
         ("sqlite:///x.db?synchronous=off", r"\?synchronous=full, and nothing else"),
     ],
 )
-def test_wrong_urls_say_what_is_right(wrong: str, message: str) -> None:
+def test_invalid_urls_are_explained(wrong: str, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         SqlStore(wrong, "rates")
 
 
-def test_no_server_is_said_without_the_password(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_reported_without_the_password(tmp_path: Path) -> None:
     with pytest.raises(UnreachableError, match=r"me:\*\*\*@.* cannot be used: .*No such file") as raised:
         SqlStore(f"postgresql://me:secret@/x?host={tmp_path}", "rates")
     assert "secret" not in str(raised.value)
 
 
-def test_a_full_commit_is_asked_of_sqlite(tmp_path: Path) -> None:
+def test_synchronous_full_is_passed_to_sqlite(tmp_path: Path) -> None:
     store = new_store(f"sqlite:///{tmp_path / 'x.db'}?synchronous=full")
     with store.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+
+
+def test_databases_conform_to_the_protocol_of_stores(url: str) -> None:
+    numbers = count()
+    check_store(lambda: SqlStore(url, f"study {next(numbers)}"), pass_time=time.sleep)

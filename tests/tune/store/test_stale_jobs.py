@@ -1,4 +1,4 @@
-"""What Optuna's tests of heartbeats expect, as sequences of our leases: jobs whose worker no longer beats.
+"""Optuna's tests of heartbeats, with leases: jobs whose worker sends no heartbeat.
 
 The expectations are those of Optuna's `test_heartbeat.py` and `test_callbacks.py` (MIT License, commit
 1d8ce7bb, for 5.0). Optuna's heartbeat exists for its own SQL storage only, so it does not apply to
@@ -7,7 +7,7 @@ callback may add a copy of it, with a new number. Ours is the same trial again, 
 
 * `test_repeatedly_called_record_heartbeat`: `test_heartbeats_may_repeat`.
 * `test_fail_stale_trials`: `test_a_trial_is_stale_only_without_a_heartbeat`; with the thread that beats,
-  `test_a_job_that_takes_longer_than_its_lease_is_still_its_owners` in `test_claims.py`.
+  `test_a_heartbeat_renews_the_lease_of_a_long_job` in `test_claims.py`.
 * `test_fail_stale_trials_with_optimize` and `test_get_stale_trial_ids`:
   `test_optimize_takes_the_stale_trial_of_its_own_study`.
 * `test_fail_stale_trials_with_race_condition`: `test_two_workers_share_no_stale_trial` and
@@ -16,7 +16,7 @@ callback may add a copy of it, with a new number. Ours is the same trial again, 
   `test_a_stale_trial_keeps_its_config_and_its_reports`. Ours always inherits the reports.
 * `…_repetitive_failure` and the three tests of `retry_history`: `test_a_trial_is_lost_three_times_at_most`.
   The limit is fixed, and counts from the last step with progress; `preemptions` is the length of the history.
-* `test_invalid_heartbeat_interval_and_grace_period`: `test_bad_arguments_are_refused` in `test_study.py`.
+* `test_invalid_heartbeat_interval_and_grace_period`: `test_bad_arguments_are_rejected` in `test_study.py`.
 * `test_heartbeat_stale_trial_callback` cannot apply, because no callback is called by the process that finds
   a stale trial: the log has one record ``expired``, which `test_two_workers_share_no_stale_trial` counts.
 * `test_heartbeat_experimental_warnings` cannot apply, because leases are not experimental.
@@ -31,7 +31,9 @@ import pytest
 
 from onlineauto.tune import Float, LeaseLost, State, Study
 from onlineauto.tune.progress import TRIES
-from onlineauto.tune.workers.jobs import claim_of
+from onlineauto.tune.store import open_store
+from onlineauto.tune.trial import claim_of
+from tests.tune.studies import asked, records_of
 
 if TYPE_CHECKING:
     from onlineauto.tune import ActiveTrial
@@ -40,23 +42,17 @@ if TYPE_CHECKING:
 SPACE = {"x": Float(0, 1)}
 
 
-def asked(study: Study) -> Job:
-    job = study.ask()
-    assert job is not None
-    return job
-
-
 def new_study(url: str, name: str = "study", max_trials: int = 6) -> Study:
     return Study(SPACE, "fifo", storage=url, name=name, max_trials=max_trials)
 
 
-def lose(study: Study, job: Job) -> None:
-    """End the lease of a job, as if its worker had not beaten for so long."""
-    assert study._store.heartbeat([claim_of(job)], -1) == []
+def lose(url: str, job: Job, name: str = "study") -> None:
+    """End the lease of a job, as if its worker had sent no heartbeat."""
+    assert open_store(url, name).heartbeat([claim_of(job)], -1) == []
 
 
 def kinds(study: Study) -> list[tuple[str, int, int]]:
-    return [(each["kind"], each["trial"], each["attempt"]) for each in study._store.load(1)]
+    return [(record["kind"], record["trial"], record["attempt"]) for record in records_of(study)]
 
 
 def test_heartbeats_may_repeat(url: str) -> None:
@@ -72,11 +68,11 @@ def test_a_trial_is_stale_only_without_a_heartbeat(url: str) -> None:
     study, other = new_study(url), new_study(url)
     job = asked(study)
     assert asked(other).trial == 1  # its lease began with the claim
-    lose(study, job)
+    lose(url, job)
     assert study.heartbeat([job]) == []  # it beats again before any process has noticed
     assert asked(other).trial == 2
     assert study.trials[0].state is State.RUNNING
-    lose(study, job)
+    lose(url, job)
     again = asked(other)
     assert (again.trial, again.attempt) == (0, 1)
     assert study.heartbeat([job, again]) == [job]
@@ -87,8 +83,8 @@ def test_a_trial_is_stale_only_without_a_heartbeat(url: str) -> None:
 def test_optimize_takes_the_stale_trial_of_its_own_study(url: str) -> None:
     first, second = new_study(url, "first"), new_study(url, "second")
     stale, other = asked(first), asked(second)
-    lose(first, stale)
-    lose(second, other)
+    lose(url, stale, "first")
+    lose(url, other, "second")
     tried = []
 
     def objective(trial: ActiveTrial) -> float:
@@ -101,15 +97,15 @@ def test_optimize_takes_the_stale_trial_of_its_own_study(url: str) -> None:
     assert tried == [stale.config["x"]]
     assert kinds(worker) == [("asked", 0, 0), ("expired", 0, 0), ("asked", 0, 1), ("told", 0, 1)]
     assert second.heartbeat([other]) == []
-    assert [(each.state, each.preemptions) for each in worker.trials] == [(State.TERMINATED, 1)]
-    assert [(each.state, each.preemptions) for each in second.trials] == [(State.RUNNING, 0)]
+    assert [(trial.state, trial.preemptions) for trial in worker.trials] == [(State.TERMINATED, 1)]
+    assert [(trial.state, trial.preemptions) for trial in second.trials] == [(State.RUNNING, 0)]
 
 
 def test_a_stale_trial_keeps_its_config_and_its_reports(url: str) -> None:
     study = new_study(url)
     job = asked(study)
     study.report(job, 1, 0.5)
-    lose(study, job)
+    lose(url, job)
     again = asked(new_study(url))
     assert (again.trial, again.attempt, again.config, again.step) == (0, 1, job.config, 1)
     rows = study.history(again)
@@ -120,7 +116,7 @@ def test_a_stale_trial_keeps_its_config_and_its_reports(url: str) -> None:
 
 def test_two_workers_share_no_stale_trial(url: str) -> None:
     study = new_study(url)
-    lose(study, asked(study))
+    lose(url, asked(study))
     workers = [Study.load("study", storage=url) for _ in range(2)]
     together = threading.Barrier(2)
     jobs: list[Job] = []
@@ -143,12 +139,13 @@ def test_a_trial_that_has_ended_is_never_stale(url: str) -> None:
     jobs = [asked(study) for _ in range(3)]
     study.tell(jobs[0], 0.5)
     study.fail(jobs[1], "no memory")
-    lose(study, jobs[2])
+    lose(url, jobs[2])
     study.tell(jobs[2], 0.25)  # late, and before any process has noticed
-    assert study._store.heartbeat([claim_of(job) for job in jobs], -1) == [claim_of(job) for job in jobs]
+    claims = [claim_of(job) for job in jobs]
+    assert open_store(url, "study").heartbeat(claims, -1) == claims
     assert asked(new_study(url)).trial == 3
     study.refresh()
-    assert [(each.state, each.attempt, each.preemptions) for each in study.trials[:3]] == [
+    assert [(trial.state, trial.attempt, trial.preemptions) for trial in study.trials[:3]] == [
         (State.TERMINATED, 0, 0),
         (State.ERRORED, 0, 0),
         (State.TERMINATED, 0, 0),
@@ -161,7 +158,7 @@ def test_a_trial_is_lost_three_times_at_most(url: str) -> None:
     jobs = []
     for _ in range(5):
         jobs.append(asked(study))
-        lose(study, jobs[-1])
+        lose(url, jobs[-1])
     last = asked(study)
     assert TRIES == 3
     assert [(job.trial, job.attempt) for job in [*jobs, last]] == [
@@ -175,7 +172,7 @@ def test_a_trial_is_lost_three_times_at_most(url: str) -> None:
     study.tell(last, 0.5)
     assert jobs[0].config == jobs[1].config == jobs[2].config
     assert jobs[3].config == jobs[4].config == last.config != jobs[0].config
-    assert [(each.state, each.preemptions) for each in study.trials] == [
+    assert [(trial.state, trial.preemptions) for trial in study.trials] == [
         (State.ERRORED, 3),
         (State.TERMINATED, 2),
     ]

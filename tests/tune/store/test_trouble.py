@@ -1,4 +1,4 @@
-"""A store in trouble: no room, no right to write, no locks, a file without its log; what messages say."""
+"""Errors of stores and their messages: a full disk, a read-only file, missing locks, an incomplete copy."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from onlineauto.errors import OptionError, StoreError, UnreachableError
 from onlineauto.tune import Float, Study
+from tests.tune.studies import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,14 +34,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_study_goes_on_when_there_is_room_again(small_disk: Path) -> None:
-    study = Study(SPACE, "fifo", storage=f"sqlite:///{small_disk}/s.db", max_trials=2000, max_resource=9)
+def test_a_study_continues_when_disk_space_is_free_again(small_disk: Path) -> None:
+    url = f"sqlite:///{small_disk}/s.db"
+    study = Study(SPACE, "fifo", storage=url, max_trials=2000, max_resource=9)
 
     def tells(count: int) -> None:
         for _ in range(count):
-            job = study.ask()
-            assert job is not None
-            study.tell(job, 0.5, {"note": "x" * 500})
+            study.tell(asked(study), 0.5, {"note": "x" * 500})
 
     tells(20)
     ballast = small_disk / "ballast"
@@ -51,7 +51,7 @@ def test_a_study_goes_on_when_there_is_room_again(small_disk: Path) -> None:
         UnreachableError, match=r"disk is full; free space on this disk|disk I/O error; free space"
     ):
         tells(100)
-    told = len(Study.load("study", storage=study._store).trials)
+    told = len(Study.load("study", storage=url).trials)
     assert told >= 20
     os.truncate(ballast, ballast.stat().st_size - 120_000)
     tries = 0
@@ -63,14 +63,13 @@ def test_a_study_goes_on_when_there_is_room_again(small_disk: Path) -> None:
     assert tries < 25
 
 
-def test_the_log_of_sqlite_stays_small_if_room_is_short(
+def test_the_write_ahead_log_stays_small_if_disk_space_is_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onlineauto.tune.store.connection._SHORT", 1 << 60)
     study = Study(SPACE, "fifo", storage=f"sqlite:///{tmp_path}/s.db")
     for _ in range(100):
-        job = study.ask()
-        assert job is not None
+        job = asked(study)
         study.tell(job, 0.5, {"note": "x" * 4000})
     assert (tmp_path / "s.db-wal").stat().st_size < 600_000
 
@@ -102,7 +101,7 @@ def test_errors_of_sqlite_say_what_to_do(code: int, message: str, tmp_path: Path
     engine.dispose()
 
 
-def test_a_copy_without_its_log_says_so(tmp_path: Path) -> None:
+def test_a_copied_file_without_its_write_ahead_log_is_explained(tmp_path: Path) -> None:
     study = Study(SPACE, storage=f"sqlite:///{tmp_path}/s.db")
     assert study.ask() is not None
     shutil.copy(tmp_path / "s.db", tmp_path / "copy.db")
@@ -110,9 +109,7 @@ def test_a_copy_without_its_log_says_so(tmp_path: Path) -> None:
         Study.load("study", storage=f"sqlite:///{tmp_path}/copy.db")
 
 
-def test_a_worker_that_starts_while_its_server_is_away_tries_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_worker_waits_for_a_server_that_starts_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from onlineauto.cli import worker
     from onlineauto.cli.main import main
 
@@ -143,10 +140,10 @@ def replaced(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [taken_away, replaced])
-def test_a_file_that_goes_away_under_a_study_is_an_error(
+def test_a_file_that_is_removed_while_a_study_is_open_is_an_error(
     change: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """Commits went on into the file that no path leads to, and were lost without a word."""
+    """Without the check, commits would be lost in a file that no path leads to."""
     path = tmp_path / "s.db"
     study = Study(SPACE, "fifo", storage=f"sqlite:///{path}", max_trials=9, max_resource=2)
     told: list[float] = []
@@ -169,7 +166,7 @@ def test_a_file_that_goes_away_under_a_study_is_an_error(
     assert path.exists() == (change is replaced)
 
 
-def test_a_process_that_changes_its_folder_keeps_its_study(
+def test_a_study_survives_a_change_of_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
@@ -196,7 +193,7 @@ def test_a_process_that_changes_its_folder_keeps_its_study(
         ("drop table onlineauto_record", "is damaged, or not a store: no such table"),
     ],
 )
-def test_a_database_that_another_program_changed_is_refused_by_name(
+def test_a_database_that_another_program_changed_is_rejected_by_name(
     change: str, message: str, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
@@ -219,7 +216,7 @@ def test_a_table_that_is_missing_ends_a_run_at_once(tmp_path: Path) -> None:
     assert not isinstance(refused.value, UnreachableError)  # which a run tries again for minutes
 
 
-def test_a_record_whose_number_is_none_is_missing(tmp_path: Path) -> None:
+def test_a_record_without_a_valid_number_is_missing(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     Study(SPACE, "fifo", storage=url, max_trials=4).run(lambda config: config["x"])
     with sqlite3.connect(tmp_path / "s.db") as connection:

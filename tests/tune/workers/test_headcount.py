@@ -1,4 +1,4 @@
-"""The number of workers changes while a run goes on, and there may be no Ray."""
+"""The number of workers may change during a run; invalid and missing workers are reported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.tune import Callback, Categorical, Float, Headcount, RayWorkers, Study, Workers
-from onlineauto.tune.workers.stoppers import Stopper
+from onlineauto.tune.workers.hooks import Stopper
 from tests.tune.workers import trainables
 from tests.waiting import PATIENCE, until
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Watch(Callback):
-    """Writes down how many jobs run when one begins."""
+    """Records the number of running jobs at each start."""
 
     def __init__(self) -> None:
         self.running = 0
@@ -40,7 +40,7 @@ class Watch(Callback):
 
 
 class Once(Stopper):
-    """Ends a run when its test says so."""
+    """Ends a run when its test sets `ends`."""
 
     ends = False
 
@@ -55,7 +55,7 @@ def study_of(folder: Path, trials: int | None = None) -> Study:
 
 
 @pytest.mark.ci
-def test_workers_come_and_go(tmp_path: Path) -> None:
+def test_the_number_of_workers_may_change_during_a_run(tmp_path: Path) -> None:
     workers, watch, stopper = Headcount(0), Watch(), Once()
     study = study_of(tmp_path)
     options: dict[str, Any] = {"workers": Workers(workers), "callbacks": [watch], "stoppers": [stopper]}
@@ -78,12 +78,12 @@ def test_workers_come_and_go(tmp_path: Path) -> None:
     stopper.ends = True
     thread.join(PATIENCE)
     assert not thread.is_alive()
-    assert {each.state for each in study.trials} == {"TERMINATED"}
-    assert sum(each.preemptions for each in study.trials) == 0  # workers leave when their jobs have ended
+    assert {trial.state for trial in study.trials} == {"TERMINATED"}
+    assert sum(trial.preemptions for trial in study.trials) == 0  # workers leave when their jobs have ended
 
 
 @pytest.mark.ci
-def test_a_run_that_is_closed_gives_its_jobs_back(tmp_path: Path) -> None:
+def test_a_closed_run_releases_its_jobs(tmp_path: Path) -> None:
     workers, watch = Headcount(2), Watch()
     study = study_of(tmp_path, 80)  # far more than those that run before it is closed
     options: dict[str, Any] = {"workers": workers, "callbacks": [watch]}
@@ -97,17 +97,17 @@ def test_a_run_that_is_closed_gives_its_jobs_back(tmp_path: Path) -> None:
     assert not study.is_done
     study.run(trainables.Counter, workers=4)
     assert study.is_done
-    assert all(each.attempt - each.preemptions == 0 for each in study.trials)
+    assert all(trial.attempt - trial.preemptions == 0 for trial in study.trials)
 
 
-def test_without_ray_there_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_ray_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     study = Study({"rate": Float(0, 1)}, max_trials=2)
     with pytest.raises(OptionError, match=r"pip install '\.\[ray\]'"):
         study.run(trainables.Counter, workers=2, executor="ray")
 
 
-def test_what_cannot_be_is_an_error() -> None:
+def test_invalid_workers_are_rejected() -> None:
     study = Study({"rate": Float(0, 1)}, max_trials=2)
     with pytest.raises(OptionError, match="executor = 'spark' is unknown; valid are processes, ray"):
         study.run(trainables.Counter, executor="spark")
@@ -122,3 +122,18 @@ def test_what_cannot_be_is_an_error() -> None:
     for needs in ({"GPU": "many"}, [{"CPU": 1}, {"CPU": -1}]):
         with pytest.raises(OptionError, match=r"a trial needs [CG]PU = "):
             RayWorkers(1, needs=needs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "needs", ["GPU", 5, None, [("CPU", 1)], {1: 2}, {"GPU": -1}, {"GPU": float("nan")}, [{"CPU": 1}, "GPU"]]
+)
+def test_invalid_needs_are_rejected(needs: Any) -> None:
+    with pytest.raises(OptionError, match="a trial needs"):
+        RayWorkers(2, needs=needs)
+    with pytest.raises(OptionError, match="a trial needs"):
+        RayWorkers(2, needs=lambda _: needs).bundles({})
+
+
+@pytest.mark.parametrize("needs", [(), [], {}, [{}]])
+def test_a_trial_needs_one_processor_by_default(needs: Any) -> None:
+    assert RayWorkers(2, needs=needs).bundles({}) == ((("CPU", 1),),)

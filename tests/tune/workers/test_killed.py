@@ -1,4 +1,4 @@
-"""A study whose process is killed, wherever that is, goes on and comes to what it would have come to."""
+"""A study whose process is killed at any step continues, and ends with the same result."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 import sqlalchemy as sa
 
 from onlineauto.tune import Categorical, Float, Study
+from onlineauto.tune.leases import is_dead, new_owner
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.pbt import Pbt
-from onlineauto.tune.workers.owners import is_dead, new_owner
 from onlineauto.tune.workers.trainable import Trainable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ SCHEDULERS: Mapping[str, Callable[[], str | Scheduler]] = {
 
 
 class Lineage(Trainable):
-    """Its state is what was done: the rate of each step, and of those that were copied."""
+    """Its state has the rate of each step, including the steps of its donors."""
 
     tick: Callable[[], None] = staticmethod(lambda: None)
 
@@ -77,7 +77,7 @@ def made(folder: Path) -> Path:
 
 
 def run(folder: Path, name: str, *, dies_at: int = 0) -> bool:
-    """Run a study in a process, which kills itself at a step; return whether it came to its end."""
+    """Run a study in a process, which kills itself at a step; return whether the study was completed."""
     child = os.fork()
     if not child:
         left = dies_at
@@ -102,7 +102,7 @@ def run(folder: Path, name: str, *, dies_at: int = 0) -> bool:
 
 
 def found(folder: Path, name: str) -> Any:
-    """What a study has come to."""
+    """Return the values, trials and best trial of a completed study."""
     study = new_study(folder, name)
     assert study.is_done
     history = study.history()
@@ -118,7 +118,7 @@ def found(folder: Path, name: str) -> Any:
     ("name", "every"),
     [("pbt", 11), *(pytest.param(name, 1, marks=pytest.mark.slow) for name in SCHEDULERS)],
 )
-def test_a_killed_study_comes_to_the_same(name: str, every: int, tmp_path: Path) -> None:
+def test_a_killed_study_ends_with_the_same_result(name: str, every: int, tmp_path: Path) -> None:
     assert run(made(tmp_path / "whole"), name)
     whole = found(tmp_path / "whole", name)
     assert {state for _, _, state, _ in whole[2]} == {"TERMINATED"}
@@ -134,7 +134,7 @@ def test_a_killed_study_comes_to_the_same(name: str, every: int, tmp_path: Path)
 
 
 @pytest.mark.skipif(not Path("/proc/self/ns/pid").exists(), reason="nobody knows who is dead")
-def test_nobody_waits_for_the_lease_of_a_process_of_this_machine_that_is_dead(tmp_path: Path) -> None:
+def test_jobs_of_a_dead_local_process_are_free_at_once(tmp_path: Path) -> None:
     assert run(made(tmp_path / "whole"), "hyperband")
     assert not run(folder := made(tmp_path / "killed"), "hyperband", dies_at=40)
     before = time.monotonic()
@@ -143,7 +143,7 @@ def test_nobody_waits_for_the_lease_of_a_process_of_this_machine_that_is_dead(tm
     assert found(folder, "hyperband") == found(tmp_path / "whole", "hyperband")
 
 
-def test_who_is_dead() -> None:
+def test_is_dead_knows_ended_processes_of_this_machine() -> None:
     mine = new_owner()
     assert not is_dead(mine)
     child = os.fork()

@@ -9,7 +9,8 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.tune import Callback, Float, Study, Workers
 from onlineauto.tune.schedulers.pbt import Pbt
-from onlineauto.tune.workers.stoppers import Target
+from onlineauto.tune.workers.hooks import Target
+from tests.tune.studies import asked
 from tests.tune.workers import trainables
 
 if TYPE_CHECKING:
@@ -77,25 +78,23 @@ def test_a_trial_that_fails_is_tried_again_behind_its_checkpoint(tmp_path: Path)
     assert trainables.FailsTwice.steps == [1, 2, 2, 3, 3, 4, 5]
 
 
-def test_a_job_that_somebody_holds_in_this_process_is_not_waited_for() -> None:
+def test_a_run_in_memory_does_not_wait_for_a_job_of_the_same_process() -> None:
     study = rated(trials=1)
     assert study.ask() is not None
     assert study.run(trainables.plain) is None
     assert study.run(trainables.plain, workers=1) is None
 
 
-def test_the_history_of_a_job_is_repeated_while_others_commit(url: str) -> None:
+def test_the_history_of_a_job_does_not_change(url: str) -> None:
     mine, theirs = rated(url), rated(url)
-    job = mine.ask()
-    assert job is not None
+    job = asked(mine)
     before = mine.history(job)
     theirs.run(trainables.plain, jobs=4)
     mine.refresh()
     assert mine.history(job) == before == []
     assert len(mine.history()) == 4
     mine.tell(job, 1.0)
-    later = mine.ask()
-    assert later is not None
+    later = asked(mine)
     assert len(mine.history(later)) == 5
 
 
@@ -109,7 +108,7 @@ def test_checkpoints_of_trials_that_were_not_promoted_are_removed(url: str) -> N
     assert study.saved(best.number) == {"total": 9}
 
 
-def test_a_copy_goes_on_with_the_state_of_its_donor() -> None:
+def test_a_copy_continues_from_the_state_of_its_donor() -> None:
     space = {"rate": Float(0.5, 1)}
     study = Study(space, Pbt(population=4, interval=2), max_resource=12, max_trials=9, searcher="random")
     donors = trainables.Donors()
@@ -130,7 +129,7 @@ def test_no_trial_is_paused_when_a_study_is_over(scheduler: str) -> None:
     assert {trial.state for trial in study.trials} == {"TERMINATED"}
 
 
-def test_a_trial_waits_for_what_it_needs() -> None:
+def test_a_trial_waits_for_its_resources() -> None:
     study = Study({"rate": Float(0.5, 1)}, "fifo", "random", max_resource=2, max_trials=6)
     running: set[int] = set()
     most = []
@@ -154,7 +153,7 @@ def test_a_trial_waits_for_what_it_needs() -> None:
     assert max(most) == 1
 
 
-def test_what_there_will_never_be_is_an_error() -> None:
+def test_a_demand_beyond_the_total_is_an_error() -> None:
     with pytest.raises(OptionError, match="a trial needs gpu = 2, but only 1 is available"):
         Workers(2, has={"gpu": 1}, needs={"gpu": 2})
     with pytest.raises(OptionError, match="has gpu = -1"):

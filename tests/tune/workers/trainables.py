@@ -1,4 +1,4 @@
-"""Trainables that other processes import. They write what they did into a folder that their config names."""
+"""Trainables that other processes import. They record their steps in a file that their config names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from onlineauto.tune.workers.callbacks import Callback
+from onlineauto.tune.workers.hooks import Callback
 from onlineauto.tune.workers.trainable import Trainable
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Counter(Trainable):
-    """Its value is the rate times the steps that all objects have done; it may kill its own process."""
+    """Its value is the rate times the number of steps; it may kill its own process."""
 
     made = 0
 
@@ -34,7 +34,7 @@ class Counter(Trainable):
         if self.config.get("fails_at") == self.total:
             raise ValueError("too large")
         time.sleep(self.config.get("seconds", 0))
-        return float(self.config["rate"] * self.total)
+        return float(self.config["rate"]) * self.total
 
     def save(self) -> Any:
         return {"total": self.total}
@@ -56,7 +56,7 @@ class Mortal(Counter):
 
 
 class Reused(Counter):
-    """One object for many trials."""
+    """One object runs many trials."""
 
     def reset(self, config: Config) -> bool:
         self.config, self.total = config, 0

@@ -1,14 +1,41 @@
-"""Stoppers: rules that end a trial or the whole run, in addition to the rules of the scheduler."""
+"""Hooks of a run: callbacks, which receive its events, and stoppers, which end trials or the whole run."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from onlineauto.tune.trial import Job
+
+
+class Callback:
+    """Override the events of interest. An error of a callback ends the run and loses no trial."""
+
+    def on_begin(self, study: Any) -> None:
+        """Receive the `Study` before the run begins."""
+
+    def on_start(self, job: Job) -> None:
+        """Receive a job when it starts, and again when it restarts after an interruption."""
+
+    def on_report(self, job: Job, step: int, value: float) -> None:
+        """Receive an intermediate value; the final value is passed to `on_result`."""
+
+    def on_checkpoint(self, job: Job, step: int) -> None:
+        """Receive the step of a checkpoint that was saved."""
+
+    def on_result(self, job: Job, value: float) -> None:
+        """Receive the final value of a job."""
+
+    def on_error(self, job: Job, why: str) -> None:
+        """Receive the reason why a job failed."""
+
+    def on_lost(self, job: Job, why: str) -> None:
+        """Receive a job that this process has lost, because its lease expired or its process was killed."""
 
 
 class Stopper:
@@ -53,7 +80,7 @@ class Plateau(Stopper):
         return len(last) == self._values and max(last) - min(last) <= self._tolerance
 
 
-class Rounds(Stopper):
+class RoundLimit(Stopper):
     """Ends the run when the scheduler has completed a number of rounds."""
 
     def __init__(self, rounds: int, so_far: Callable[[], int | None]) -> None:

@@ -1,17 +1,26 @@
-"""``Heartbeat``: a thread that renews the leases of all jobs of a study in this process."""
+"""Leases of jobs: the thread that renews them, the names of owners, and whether an owner has died."""
 
 from __future__ import annotations
 
 import logging
 import math
 import os
+import secrets
+import socket
 import threading
 import weakref
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
+from onlineauto.tune.schedulers import State
+from onlineauto.tune.store.protocol import Claim
+from onlineauto.work.process import has_ended, process_namespace
+
 if TYPE_CHECKING:
-    from onlineauto.tune.store.protocol import Claim, Store
+    from collections.abc import Iterable
+
+    from onlineauto.tune.store.protocol import Store
+    from onlineauto.tune.trial import Trial
 
 _LOG: Final = logging.getLogger("onlineauto")
 _BEATS: Final = 3
@@ -88,3 +97,36 @@ def _renew(heartbeat: weakref.ref[Heartbeat], end_signal: SimpleQueue[None], pau
         if alive is None or not alive._renew_leases():  # noqa: SLF001 - its own thread
             return
         del alive
+
+
+def new_owner() -> str:
+    """Return a unique name: host, process number, hash of kernel and process namespace, random digits."""
+    return f"{socket.gethostname()}-{os.getpid()}-{process_namespace()}-{secrets.token_hex(4)}"
+
+
+def is_dead(owner: str) -> bool:
+    """Return whether an owner was a process of this machine that has ended.
+
+    Host names are not unique, and containers number their processes separately. The running kernel and the
+    process namespace must therefore be the same. If they are unknown, the answer is False.
+
+    >>> is_dead(new_owner()), is_dead("somewhere-1-else-0")
+    (False, False)
+    """
+    _, process, namespace, _ = ["", "", "", *owner.rsplit("-", 3)][-4:]
+    if not namespace or namespace != process_namespace() or not process.isdecimal():
+        return False
+    return has_ended(int(process))
+
+
+def free_jobs_of_dead(store: Store, trials: Iterable[Trial]) -> None:
+    """End the leases of jobs whose process ran on this machine and has ended."""
+    running = {(trial.number, trial.attempt) for trial in trials if trial.state is State.RUNNING}
+    claims = [
+        Claim(record["trial"], record["attempt"], record["owner"])
+        for record in (store.load() if running else ())
+        if record.get("kind") == "asked" and (record.get("trial"), record.get("attempt")) in running
+    ]
+    claims = [claim for claim in claims if is_dead(str(claim.owner))]
+    if claims:
+        store.heartbeat(claims, -1)  # expires at once by the clock of the database

@@ -1,4 +1,4 @@
-"""What people of other tuners expect: steps, one call of a function, DEHB's first rung, turns, errors."""
+"""Conventions of other tuners: steps from 0, one call per config, DEHB's first rung, PBT's turns, errors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from onlineauto.tune import Categorical, Float, Int, Searcher, State, Study
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.tune.workers.trainable import takes_config_only
+from tests.tune.studies import asked, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ SMALL = {"a": Int(0, 3), "b": Categorical(["x", "y", "z"])}
 
 
 def from_zero(config: Any, resource: int, report: Any) -> None:
-    """Count epochs from 0, and go on behind a checkpoint."""
+    """Count epochs from 0, and continue from a checkpoint."""
     done = report.saved or 0
     for epoch in range(done, resource):
         report(float(config["x"]) + epoch, step=epoch, save=epoch + 1)
@@ -45,7 +46,7 @@ def test_steps_may_be_counted_from_zero(scheduler: str, workers: int, tmp_path: 
 
 
 @pytest.mark.parametrize("step", [1.5, -1, "2", None.__class__, float("nan")])
-def test_a_step_that_is_none_fails_its_trial_alone(step: Any) -> None:
+def test_an_invalid_step_fails_only_its_trial(step: Any) -> None:
     def trains(config: Any, resource: int, report: Callable[..., None]) -> None:
         report(1.0, step=step if config["n"] == 1 else resource)
 
@@ -85,7 +86,7 @@ def test_a_function_of_the_config_alone_ends_with_its_round() -> None:
     assert len(calls) == len(study.trials) == 9 + 5 + 3
 
 
-def test_what_takes_a_resource_is_called_again() -> None:
+def test_a_function_of_the_resource_is_called_at_each_rung() -> None:
     assert takes_config_only(lambda config: 0)  # noqa: ARG005
     assert not takes_config_only(lambda config, resource: 0)  # noqa: ARG005
     assert not takes_config_only(lambda *_: 0)
@@ -100,7 +101,7 @@ def test_what_takes_a_resource_is_called_again() -> None:
 
 
 class Counts(Searcher):
-    """Counts how often it is asked."""
+    """Counts its proposals."""
 
     name = "counts"
     asked = 0
@@ -116,8 +117,7 @@ def test_a_named_searcher_is_asked_for_each_slot_of_dehbs_first_rung(variant: st
     scheduler = Dehb(variant, allow_duplicates=True)
     study = Study(SMALL, scheduler, Counts(), max_resource=27)
     for number in range(27):
-        job = study.ask()
-        assert job is not None
+        job = asked(study)
         assert job.config == {"a": 1, "b": "x"}
         assert job.resource == 1
         study.tell(job, float(number))
@@ -128,13 +128,10 @@ def test_a_named_searcher_is_asked_for_each_slot_of_dehbs_first_rung(variant: st
 @pytest.mark.parametrize("searcher", [None, "random", "tpe"])
 def test_dehbs_first_rung_has_vectors_not_encoded_configs(variant: str, searcher: str | None) -> None:
     study = Study(SMALL, Dehb(variant, allow_duplicates=True), searcher, max_resource=27)
-    codes: list[np.ndarray] = []
-    for _ in range(27):
-        job = study.ask()
-        assert job is not None
-        study.tell(job, float(job.trial))
-    codes = study._current().scheduler._codes[:27]  # type: ignore[attr-defined]
-    assert len({tuple(code.tolist()) for code in codes}) == 27
+    for number in range(27):
+        study.tell(asked(study), float(number))
+    codes = state_of(study)["scheduler"]["codes"][:27]
+    assert len(set(map(tuple, codes))) == 27
     space = study.space
     assert [space.decode(code) for code in codes] == [trial.config for trial in study.trials[:27]]
     if searcher is None:
@@ -144,41 +141,38 @@ def test_dehbs_first_rung_has_vectors_not_encoded_configs(variant: str, searcher
 
 
 @pytest.mark.parametrize("variant", ["population", "slots"])
-def test_a_study_of_dehb_by_an_earlier_version_goes_on(variant: str) -> None:
-    """Its searcher was noted as tpe, whether it was named or not; its configs are those of the log."""
+def test_a_study_of_dehb_keeps_the_searcher_that_it_recorded(variant: str) -> None:
+    """The log has tpe, and a study with the default searcher continues with it."""
     from onlineauto.tune.store import MemoryStore
 
     store = MemoryStore()
     old = Study(SMALL, Dehb(variant), "tpe", storage=store, max_resource=9)
     for _ in range(12):
-        job = old.ask()
-        assert job is not None
+        job = asked(old)
         old.tell(job, 1.0)
     again = Study(SMALL, Dehb(variant), storage=store, max_resource=9)
     assert again.settings.searcher[0] == "tpe"
     assert [trial.config for trial in again.trials] == [trial.config for trial in old.trials]
-    assert again._current().scheduler._configs == [trial.config for trial in again.trials]  # type: ignore[attr-defined]
+    assert state_of(again)["scheduler"]["configs"] == [trial.config for trial in again.trials]
 
 
 def test_the_parents_of_a_rung_are_the_same_while_it_fills() -> None:
     study = Study({"x": Float(0, 1), "y": Float(0, 1)}, Dehb("slots"), max_resource=9)
-    parents = study._current().scheduler._parents  # type: ignore[attr-defined]
     jobs: list[Any] = []
     pools: dict[Any, set[Any]] = {}
     for number in range(200):
         while len(jobs) < 5 and (job := study.ask()) is not None:
             jobs.append(job)
-            for key, pool in study._current().scheduler._parents._pools.items():  # type: ignore[attr-defined]
-                pools.setdefault(key, set()).add(tuple(pool))
+            for bracket, rung, pool in state_of(study)["scheduler"]["parents"]["pools"]:
+                pools.setdefault((bracket, rung), set()).add(tuple(pool))
         job = jobs.pop(number * 7 % len(jobs))
         study.tell(job, abs(job.config["x"] - 0.3))
-    assert parents is not None
     assert len(pools) > 10
-    assert all(len(each) == 1 for each in pools.values())
+    assert {len(seen) for seen in pools.values()} == {1}
 
 
 class Rate:
-    """A function whose loss falls with its rate, and that goes on behind its checkpoint."""
+    """A function whose loss decreases with its rate, and that continues from its checkpoint."""
 
     def __call__(self, config: Any, resource: int, report: Any) -> None:
         loss = 1.0 if report.saved is None else report.saved
@@ -188,7 +182,7 @@ class Rate:
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_pbt_takes_turns_where_nothing_runs_beside(workers: int, tmp_path: Path) -> None:
+def test_pbt_alternates_members_in_one_process(workers: int, tmp_path: Path) -> None:
     study = Study(
         {"rate": Float(0, 1)},
         Pbt(population=4),
@@ -196,7 +190,7 @@ def test_pbt_takes_turns_where_nothing_runs_beside(workers: int, tmp_path: Path)
         max_resource=8,
         storage=f"sqlite:///{tmp_path}/s.db",
     )
-    best = study.run(Rate() if not workers else "tests.tune.test_trust:rate", workers=workers)
+    best = study.run(Rate() if not workers else "tests.tune.test_conventions:rate", workers=workers)
     assert best is not None
     assert best.resource == 8
     copies = [trial for trial in study.trials if trial.number >= 4]
@@ -284,7 +278,7 @@ def leaves(config: Any, resource: int) -> float:
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_trainable_that_exits_fails_its_trial_alone(workers: int, tmp_path: Path) -> None:
+def test_a_trainable_that_exits_fails_only_its_trial(workers: int, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     study = Study(SPACE, "fifo", max_trials=2, max_resource=1, storage=url)
     study.run(leaves, workers=workers)
