@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from onlineauto.cli import without_garbage_collection
+from onlineauto.cli.terminal import without_garbage_collection
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.processes import python
+
+if TYPE_CHECKING:
+    import subprocess
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     """Run Python with these words from the top of the repository."""
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1"}
-    return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, check=False, cwd=ROOT, env=environment
-    )
+    return python(*words, code=None, NUMBA_BOUNDSCHECK="1")
 
 
 def run_tests(choice: str, *paths: str) -> str:

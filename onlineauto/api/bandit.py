@@ -399,7 +399,7 @@ class AutoML(FromLogs):
             ``reward``; the ``level`` that all actions share; and three mappings from names to parts of the
             reward, the largest first: ``members``, ``features`` and ``rest``. The reward is the level and all
             members; and the level, all features and all of the rest, which are the parts that are not linear
-            in features. `onlineauto.pictures.picture` draws it.
+            in features. `onlineauto.pictures.parts` draws it.
 
         Raises
         ------

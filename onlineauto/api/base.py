@@ -6,17 +6,16 @@ import os
 import warnings
 from collections import deque
 from copy import deepcopy
+from dataclasses import dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import msgspec
+import numpy as np
 
 from onlineauto.api.champion import champion_of
-from onlineauto.api.feed import Feed, check_source, size_of
-from onlineauto.api.hints import nothing_learnt
-from onlineauto.api.progress_bar import progress_bar
+from onlineauto.api.feed import Feed, check_source, nothing_learnt, progress_bar, size_of
 from onlineauto.api.report import html_report, summary, text_report
-from onlineauto.api.tally import LossTally
 from onlineauto.engine.outliers.located import WHAT
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.engine.search.journal import Entry
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO, Self
 
     from onlineauto.api.champion import Champion
+    from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.pictures import Picture
     from onlineauto.workspace.save_load import ModelSource
 
@@ -45,6 +45,50 @@ LIVE_CONFIGS: Final = 4
 HISTORY: Final = 10_000
 """Maximum number of decisions in `AutoModel.history`."""
 _C = TypeVar("_C")
+
+
+@dataclass(slots=True)
+class LossTally:
+    """Counts learnt events, with their weights and their progressive losses.
+
+    Examples
+    --------
+    >>> tally = LossTally()
+    >>> tally.add(1.0, loss=0.5)
+    >>> tally.add(1.0, loss=0.0)
+    >>> tally.events, tally.average
+    (2, 0.25)
+    """
+
+    events: int = 0
+    weight: float = 0.0
+    loss: float = 0.0
+
+    @property
+    def average(self) -> float:
+        """The average loss, NaN before the first event."""
+        return self.loss / self.weight if self.weight else float("nan")
+
+    def add(self, weight: float, *, loss: float) -> None:
+        """Count an event; `loss` includes its weight."""
+        self.events += 1
+        self.weight += weight
+        self.loss += loss
+
+    def begin_again(self) -> None:
+        """Drop the losses so far, because the first events were outliers; the events stay counted."""
+        self.weight = self.loss = 0.0
+
+    def add_block(self, outcomes: Outcomes) -> None:
+        """Count the labelled events of a block that were not held out."""
+        counted = outcomes.labelled & ~outcomes.holdout
+        self.events += int(counted.sum())
+        begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)
+        if len(begins):
+            self.begin_again()
+            counted[: begins[-1]] = False
+        self.weight += float(outcomes.weight[counted].sum(dtype=float))
+        self.loss += float(outcomes.loss[counted].sum(dtype=float))
 
 
 def hide_class_name(decorated: type[_C]) -> type[_C]:

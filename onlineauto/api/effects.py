@@ -29,7 +29,7 @@ _POINTS: Final = 9
 """Number of values of a feature at which an effect is computed."""
 
 
-class Parts(NamedTuple):
+class Contributions(NamedTuple):
     """The parts of a prediction, which has one or more outputs."""
 
     # float64[n_outputs]: the prediction, and the mean prediction of the background.
@@ -51,7 +51,9 @@ def spaced(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [rows[at] for at in np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(int)]
 
 
-def parts_of(predict: Predict, features: Mapping[str, Any], background: Sequence[Mapping[str, Any]]) -> Parts:
+def parts_of(
+    predict: Predict, features: Mapping[str, Any], background: Sequence[Mapping[str, Any]]
+) -> Contributions:
     """Return the parts of the prediction of an event against background rows."""
     names = list(features)
     total: NDArray[np.float64] = np.zeros(0)
@@ -73,7 +75,7 @@ def parts_of(predict: Predict, features: Mapping[str, Any], background: Sequence
     parts = dict(zip(names, mean[1:-2], strict=True))
     if mean[-2].any():
         parts["features that are missing"] = mean[-2]
-    return Parts(mean[-1], mean[0], parts)
+    return Contributions(mean[-1], mean[0], parts)
 
 
 def effects_of(

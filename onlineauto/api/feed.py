@@ -1,22 +1,27 @@
-"""``Feed``: the sources of `fit` as blocks: files of any format, texts, blocks, and mappings."""
+"""``Feed``: the sources of `fit` as blocks: files of any format, texts, blocks, and mappings.
+
+`progress_bar` displays how far a source is learnt; `nothing_learnt` is the error if nothing was.
+"""
 
 from __future__ import annotations
 
 import io
 import os
+import sys
 from collections.abc import Mapping
-from itertools import groupby
+from contextlib import contextmanager, suppress
+from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 
-from onlineauto.api.hints import table_advice
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.read_ahead import read_ahead, saves_time
 from onlineauto.engine.stream.source import open_source, read_all, read_blocks
-from onlineauto.errors import EventTypeError, InputError
+from onlineauto.errors import EventTypeError, InputError, OptionError, install_hint
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.event_source import EventSource
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.formats.options import TEXT, format_of, format_of_lines
 from onlineauto.formats.sources.source import ByteSource, name_of
 from onlineauto.interop.dicts import from_dicts
@@ -30,9 +35,48 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.source import Sources
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
+    from onlineauto.workspace.workspace import Workspace
 
 _ENOUGH: Final = 1 << 16
 """Number of bytes that suffice to recognise the format."""
+
+
+class Bar(NamedTuple):
+    """A progress bar: the function that advances it, and whether it is displayed."""
+
+    advance: Callable[[int], object]
+    shown: bool
+
+
+@contextmanager
+def progress_bar(*, show: bool | None, total: int | None, unit: str) -> Iterator[Bar]:
+    """Display a bar with an estimate of the remaining time, and the total time at the end.
+
+    With None for `show`, it is displayed if standard error is a terminal, or this is a notebook.
+    """
+    bar: Any = None
+    watched = "ipykernel" in sys.modules or bool(sys.stderr and sys.stderr.isatty())
+    if show or (show is None and watched):
+        try:
+            from tqdm.auto import tqdm
+        except ModuleNotFoundError:
+            if show:
+                raise OptionError(f"a progress bar needs a package: {install_hint('progress')}") from None
+        else:
+            bar = tqdm(total=total, unit=unit if unit == "B" else f" {unit}", unit_scale=True)
+    if bar is None:
+        yield Bar(lambda _: None, shown=False)
+        return
+
+    def advance(n: int) -> None:
+        with suppress(OSError):  # a terminal that was closed must not end the run
+            bar.update(n)
+
+    try:
+        yield Bar(advance, shown=True)
+    finally:
+        with suppress(OSError):
+            bar.close()
 
 
 class Feed:
@@ -105,7 +149,7 @@ class Feed:
         """Yield the blocks of texts with one event each, all in the format of the first text."""
         first = next(items)
         self.head = self.head or (first if isinstance(first, bytes) else first.encode("utf-8", "replace"))
-        return read_all(_with_first(first, items), self._with_format(configuration, self.head), problems)
+        return read_all(chain([first], items), self._with_format(configuration, self.head), problems)
 
     def _file(self, source: Any, configuration: Configuration, problems: Diagnostics) -> Iterator[Block]:
         """Yield the blocks of a file, of standard input, or of the bytes of a file."""
@@ -185,11 +229,6 @@ def _kind_of(item: object) -> type:
     return os.PathLike if isinstance(item, os.PathLike) or hasattr(item, "read") else object
 
 
-def _with_first(first: str | bytes, rest: Iterator[str | bytes]) -> Iterator[str | bytes]:
-    yield first
-    yield from rest
-
-
 def _head(source: ByteSource, *, lines: int | None = None) -> bytes:
     """Return the first bytes of a source; wait for at most `lines` lines.
 
@@ -233,3 +272,67 @@ class _Watched:
     def close(self) -> None:
         """Close the file, if it was opened here."""
         self._file.close()
+
+
+def nothing_learnt(workspace: Workspace, feed: Feed, problems: Diagnostics, *, events: int) -> InputError:
+    """Return the error for a source from which nothing was learnt, with the likely reason."""
+    hint = _hint(workspace, feed.head, binary=ProblemCode.CONTROL_BYTE in problems.counts)
+    if events and not problems.total:
+        label = "label" if workspace.kind == "simple" else "logged cost or reward"
+        problem = f"the source has {count_of(events, 'event')}, and none with a {label}"
+        return InputError(f"nothing was learnt: {problem}{hint}")
+    if problems.total:
+        return InputError(f"nothing was learnt{hint}\n{problems.summary()}")
+    return InputError(f"nothing was learnt: the source has no events{hint}")
+
+
+def _hint(workspace: Workspace, head: bytes, *, binary: bool) -> str:
+    """Return the likely format of a source, if the model does not read it."""
+    if binary:
+        return "; it is not text"
+    form, reads = format_of_lines(head), format_of(workspace.configuration)
+    bandit = workspace.kind != "simple"
+    if reads is not TEXT and form is not reads:
+        return f"; it looks like {form.title}: leave {reads.name} out"
+    of_bandit = form.log or head.startswith(b"shared") or b"\nshared" in head or b'"_multi"' in head
+    if head and of_bandit and not bandit:
+        return "; it looks like the log of a contextual bandit, which AutoML learns"
+    if form.log:
+        return "; rewards that came later than the decisions are joined with AutoML.join"
+    if head and not of_bandit and bandit and form is TEXT and b"|" in head:
+        return "; it looks like single lines, which AutoMLRegressor and AutoMLClassifier learn"
+    if head and form is TEXT and b"|" not in head:
+        return (
+            "; it looks like neither VW text nor JSON: read tables with pandas or polars and pass the frame"
+        )
+    return ""
+
+
+def refuse_names(source: object, names: Mapping[str, object]) -> None:
+    """Raise an error with advice if columns are named for a source that has none."""
+    for name, value in names.items():
+        if value is not None:
+            kind, advice = type(source).__name__, table_advice(source) or f"leave {name} out"
+            raise InputError(f"{name} names a column of a frame, but the data is a {kind}: {advice}")
+
+
+def table_advice(source: object) -> str:
+    """Return how a source that looks like a table can be passed, or ""."""
+    if isinstance(source, Mapping):
+        return "make a frame of it, such as pandas.DataFrame(…)"
+    if hasattr(source, "collect"):
+        return "collect it, frame.collect()"
+    if hasattr(source, "read_row_group") or hasattr(source, "get_batch"):
+        return "pass its path, or the table that its read() or read_all() returns"
+    if isinstance(source, list) and source and isinstance(source[0], str):
+        return "its texts are events with labels; columns are those of Parquet: paths, a folder or a pattern"
+    if not isinstance(source, str | os.PathLike):
+        return ""
+    if not Path(source).is_file():
+        return f"there is no file of Parquet {os.fspath(source)!r}, nor in a folder of this name"
+    return "it is no file of Parquet; read a table, such as CSV, with pandas or polars and pass the frame"
+
+
+def count_of(n: int, noun: str) -> str:
+    """Return a number of things as text."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"

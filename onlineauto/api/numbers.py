@@ -165,11 +165,6 @@ class NumberEncoder:
         """Return features with their numbers encoded, for `onlineauto.interop.from_dicts`.
 
         They are sorted by name, so that the order in `features` has no effect.
-
-        Raises
-        ------
-        InputError
-            A number is infinite, or too large for a float32.
         """
         result: dict[str, Any] = {}
         for key in sorted(features, key=str):
@@ -196,11 +191,6 @@ class NumberEncoder:
 
         Call this once for each event to be learnt. If the first numbers of a name turn out to be outliers,
         the statistics of that name start again.
-
-        Raises
-        ------
-        InputError
-            A number is infinite, or too large for a float32.
         """
         result = None
         for name, value in features.items():
@@ -219,13 +209,7 @@ class NumberEncoder:
         return result
 
     def add(self, features: Mapping[Any, Any]) -> None:
-        """Count the numbers of an event.
-
-        Raises
-        ------
-        InputError
-            A number is infinite, or too large for a float32.
-        """
+        """Count the numbers of an event."""
         for name, value in features.items():
             number = _number(name, value)
             if number is None:
@@ -250,13 +234,7 @@ class NumberEncoder:
         return state
 
     def restore(self, state: object) -> None:
-        """Restore the result of `state`.
-
-        Raises
-        ------
-        ValueError
-            It is not a result of `state`.
-        """
+        """Restore the result of `state`."""
         self._known = msgspec.convert(state, dict[str, _Values])
 
     def raw_state(self) -> list[tuple[bytes, Any]]:
@@ -268,13 +246,7 @@ class NumberEncoder:
         ]
 
     def restore_raw(self, state: object) -> None:
-        """Restore the result of `raw_state`, after `restore`.
-
-        Raises
-        ------
-        ValueError
-            It is not a result of `raw_state`.
-        """
+        """Restore the result of `raw_state`, after `restore`."""
         for raw, values in msgspec.convert(state, list[tuple[bytes, _Values]]):
             self._known[raw.decode("utf-8", "surrogateescape")] = values
 

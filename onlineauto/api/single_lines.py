@@ -14,10 +14,8 @@ import numpy as np
 
 from onlineauto.api.base import AutoModel, hide_class_name, options_of_model
 from onlineauto.api.effects import effects_of, parts_of, spaced
-from onlineauto.api.feed import Feed, check_source, size_of
-from onlineauto.api.hints import nothing_learnt, refuse_names
+from onlineauto.api.feed import Feed, check_source, nothing_learnt, progress_bar, refuse_names, size_of
 from onlineauto.api.numbers import NumberEncoder
-from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.tables import (
     TableEvent,
     categories_of,
@@ -242,7 +240,7 @@ class SingleLines(AutoModel):
             ``predictions`` has a mapping, or one for each label with its ``label``: the ``prediction`` or
             ``probability``, the ``base``, which is the mean for the background, and ``features``, what each
             feature adds, the largest first. The base and all parts add up to the prediction.
-            `onlineauto.pictures.picture` draws it.
+            `onlineauto.pictures.parts` draws it.
 
         Raises
         ------
@@ -285,7 +283,7 @@ class SingleLines(AutoModel):
         dict
             ``features`` has for each feature, the one with the largest effect first, up to nine ``values``
             and the ``predictions`` at each: float64[n_values], or float64[n_values, n_labels] in the order
-            of ``labels``. `onlineauto.pictures.picture` draws it.
+            of ``labels``. `onlineauto.pictures.effects` draws it.
 
         Raises
         ------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.config import Config, is_interaction
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.options.option import OneOf
+from onlineauto.options.registry import OneOf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -47,14 +47,13 @@ def _registries() -> dict[str, Registry]:
     return {name: verb_of(name).registry for name in SEPARATE}
 
 
+def _names(declared: Option) -> list[str]:
+    return [f"-{declared.short}", declared.flag] if declared.short else [declared.flag]
+
+
 def _flags(options: Sequence[Option]) -> str:
     """Return all names of options, separated by blanks."""
-    names = (
-        name
-        for declared in options
-        for name in (f"-{declared.short}" if declared.short else "", declared.flag)
-    )
-    return " ".join(filter(None, names))
+    return " ".join(name for declared in options for name in _names(declared))
 
 
 def _choices() -> Iterator[tuple[str, str]]:
@@ -109,11 +108,7 @@ def _arguments(options: Sequence[Option], *, verbs: bool = False) -> Iterator[st
             action = f"({' '.join(declared.choices)})" if declared.choices else "_files"
             value = f":{declared.metavar.replace(':', ' ')}:{action}"
         several = "*" if declared.repeatable else ""
-        yield from (
-            f"            '{several}{name}[{meaning}]{value}' \\"
-            for name in (declared.flag, f"-{declared.short}" if declared.short else "")
-            if name
-        )
+        yield from (f"            '{several}{name}[{meaning}]{value}' \\" for name in _names(declared)[::-1])
     if verbs:
         yield f"            '1:command:({' '.join(VERBS)})' \\"
     yield "            '*:file:_files'"
@@ -138,7 +133,7 @@ def _fish() -> Iterator[str]:
 
 
 def _short(declared: Option) -> str:
-    """Return the meaning of an declared, truncated if it is long."""
+    """Return the meaning of an option, truncated if it is long."""
     return textwrap.shorten(declared.help, _MOST, placeholder=" ...")
 
 

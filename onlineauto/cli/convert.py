@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onlineauto.cli.terminal import warn
 from onlineauto.engine.options.registry import OutputOptions
 from onlineauto.errors import OptionError
 from onlineauto.explorers.options import choose_explorer
@@ -79,9 +80,9 @@ def _convert_model(inputs: list[str], output: str, configuration: Configuration,
         write_vw_model(workspace, output)
         explorer = choose_explorer(workspace.configuration).name if "explore" in workspace.kind else ""
         if explorer == "scaled_squarecb" and not configuration[OutputOptions].quiet:
-            _print(
-                "onlineauto: warning: Vowpal Wabbit has no --scaled_squarecb, the explorer of this model: it "
-                "will explore with ε-greedy"
+            warn(
+                "Vowpal Wabbit has no --scaled_squarecb, the explorer of this model: it will explore with "
+                "ε-greedy"
             )
     return f"{int(workspace.learner.model.touched.sum())} learnt cells, as {_BECOMES[kind]}"
 
@@ -93,7 +94,7 @@ def _convert_events(inputs: list[str], output: str, configuration: Configuration
     source: Sources = inputs[0] if len(inputs) == 1 else [_source(path) for path in inputs]
     n = convert(source, output, diagnostics=diagnostics, configuration=configuration)
     if not quiet and diagnostics.total:
-        _print(f"onlineauto: warning: {diagnostics.total} problems in the input")
+        warn(f"{diagnostics.total} problems in the input")
     return n
 
 

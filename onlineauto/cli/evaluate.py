@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 
 from onlineauto.api.decisions.joining import Joined
-from onlineauto.api.hints import count_of
+from onlineauto.api.feed import count_of
 from onlineauto.cli.hints import no_events_error
-from onlineauto.cli.terminal import progress_line, table_lines
+from onlineauto.cli.terminal import progress_line, table_lines, warn
 from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import InputError, OptionError
@@ -125,15 +125,11 @@ def run(configuration: Configuration) -> int:
     for line in table(values, alpha=options.alpha):
         print(line)
     if not options.quiet:
-        if n := sum(each.unrewarded for each in sources if isinstance(each, Joined)):
-            print(
-                f"onlineauto: warning: {count_of(n, 'decision')} without a reward left out; --default_reward "
-                "gives them one",
-                file=sys.stderr,
-            )
+        if n := sum(source.unrewarded for source in sources if isinstance(source, Joined)):
+            warn(f"{count_of(n, 'decision')} without a reward left out; --default_reward gives them one")
         for warning in evaluation.warnings():
-            print(f"onlineauto: warning: {warning}", file=sys.stderr)
-        for spec in filter(_is_model, options.policy):
+            warn(warning)
+        for spec in (spec for spec in options.policy if Path(spec).is_file()):
             print(
                 f"onlineauto: note: {spec} is used as it is; if it learnt from this log, its cost looks "
                 "lower than it is",
@@ -196,10 +192,6 @@ def policy_from(spec: str, configuration: Configuration) -> Workspace:
     return Workspace(configuration=flags)
 
 
-def _is_model(spec: str) -> bool:
-    return Path(spec).is_file()
-
-
 def _range(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
@@ -223,8 +215,8 @@ class _Course:
             indices = np.unique(np.linspace(0, len(bounds) - 1, min(len(bounds), _POINTS)).astype(int))
             points = self.points.setdefault(name, [])
             points += [
-                (self.events + int(at) + 1, float(bounds[at, 2, 0]), float(bounds[at, 2, 1]))
-                for at in indices
+                (self.events + int(row) + 1, float(bounds[row, 2, 0]), float(bounds[row, 2, 1]))
+                for row in indices
             ]
         self.events = values[0].events
 
@@ -262,22 +254,22 @@ def table(values: Sequence[PolicyValue], *, alpha: float) -> Iterator[str]:
 
 def _bars(values: Sequence[PolicyValue]) -> Iterator[str]:
     """Yield the doubly robust estimates and their intervals as bars on one scale."""
-    known = [value for value in values if np.isfinite(value.dr.low)]
-    if not known:
+    bounded = [value for value in values if np.isfinite(value.dr.low)]
+    if not bounded:
         return
-    low, high = min(each.dr.low for each in known), max(each.dr.high for each in known)
-    width = max(len(_shorten(each.policy)) for each in known)
+    low, high = min(value.dr.low for value in bounded), max(value.dr.high for value in bounded)
+    width = max(len(_shorten(value.policy)) for value in bounded)
 
-    def place(cost: float) -> int:
+    def column(cost: float) -> int:
         return round((min(max(cost, low), high) - low) / (high - low or 1.0) * (_WIDE - 1))
 
-    for each in known:
+    for value in bounded:
         bar = [" "] * _WIDE
-        first, last = place(each.dr.low), place(each.dr.high)
+        first, last = column(value.dr.low), column(value.dr.high)
         bar[first : last + 1] = "-" * (last + 1 - first)
         bar[first], bar[last] = "[", "]"
-        bar[place(each.dr.value)] = "o"
-        yield f"{_shorten(each.policy).ljust(width)}  {''.join(bar).rstrip()}"
+        bar[column(value.dr.value)] = "o"
+        yield f"{_shorten(value.policy).ljust(width)}  {''.join(bar).rstrip()}"
     yield f"{''.ljust(width)}  {f'{low:.3f}'.ljust(_WIDE - 6)}{high:.3f}"
 
 

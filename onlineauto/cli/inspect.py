@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from onlineauto.cli.terminal import table_lines
+from onlineauto.cli.verb import READING
 from onlineauto.engine.options.registry import InspectOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.formats.options import FORMATS, InputOptions
+from onlineauto.formats.options import InputOptions
 from onlineauto.interop.named_blocks import line_names, named_blocks
 from onlineauto.interop.vw.model import is_vw_model, load_any_model
 from onlineauto.workspace.inspection.inspection import inspection
@@ -31,19 +33,13 @@ _MEMBER_COLUMNS = ("member", "weight", "price (champion = 1)")
 _PREDICTORS = {"champion": "the champion", "mix": "the mix", "ensemble": "the ensemble"}
 """Descriptions of what predicts, by its name in an inspection."""
 _LIVE_COLUMNS = (
-    "index",
-    "interactions",
-    "beside the champion",
-    "events",
-    "lease",
-    "reward",
-    "champion's",
-    "evidence",
+    *("index", "interactions", "beside the champion"),
+    *("events", "lease", "reward", "champion's", "evidence"),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Section:
     """A table of texts."""
 
     title: str  # Title of the table.
@@ -51,17 +47,14 @@ class Table:
     rows: list[tuple[str, ...]]  # The texts, one for each column.
 
 
-def tables_of(inspection: Mapping[str, Any]) -> Iterator[Table]:
+def tables_of(inspection: Mapping[str, Any]) -> Iterator[Section]:
     """Yield the nonempty tables of an inspection."""
+    champion = inspection["champion"]
     tables = (
-        Table("Model", ("what", "is"), list(_summary(inspection))),
-        Table(
-            "Champion's interactions",
-            ("interaction",),
-            [(each,) for each in inspection["champion"]["interactions"]],
-        ),
-        Table("History", ("what happened",), [(line.strip(),) for line in inspection["history"]]),
-        Table(
+        Section("Model", ("what", "is"), list(_summary(inspection))),
+        Section("Champion's interactions", ("interaction",), [(name,) for name in champion["interactions"]]),
+        Section("History", ("what happened",), [(line.strip(),) for line in inspection["history"]]),
+        Section(
             "Namespaces",
             ("name", "actions", "features"),
             [
@@ -69,14 +62,17 @@ def tables_of(inspection: Mapping[str, Any]) -> Iterator[Table]:
                 for namespace in inspection["namespaces"]
             ],
         ),
-        Table(
+        Section(
             "Live configs", _LIVE_COLUMNS, [_live_config_row(config) for config in inspection["live_configs"]]
         ),
-        Table("Ensemble", _MEMBER_COLUMNS, [_member_row(each) for each in inspection["ensemble"]]),
-        Table(
+        Section("Ensemble", _MEMBER_COLUMNS, [_member_row(member) for member in inspection["ensemble"]]),
+        Section(
             "Largest weights",
             ("name", "number", "weight"),
-            [_weight_row(each) for each in inspection["top_weights"]],
+            [
+                (weight["name"] or "", str(weight["number"]), f"{weight['weight']:.6g}")
+                for weight in inspection["top_weights"]
+            ],
         ),
     )
     return (table for table in tables if table.rows)
@@ -89,13 +85,8 @@ def _summary(inspection: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "written by", f"{file['program']}{layout}"
     yield "options", inspection["options"] or "none"
     if inspection["predicts_only"]:
-        predictor = inspection["predicted_by"]
-        alone = (
-            "the champion alone"
-            if predictor is None or predictor["who"] == "champion"
-            else _PREDICTORS[predictor["who"]]
-        )
-        yield "kind", f"{alone}, to predict with"
+        who = (inspection["predicted_by"] or {"who": "champion"})["who"]
+        yield "kind", f"{'the champion alone' if who == 'champion' else _PREDICTORS[who]}, to predict with"
     passes = learnt["passes"]
     yield (
         "trained on",
@@ -144,11 +135,7 @@ def _member_row(member: Mapping[str, Any]) -> tuple[str, ...]:
     return member["who"], idle if member["weight"] is None else f"{member['weight']:.3f}", price
 
 
-def _weight_row(member: Mapping[str, Any]) -> tuple[str, ...]:
-    return member["name"] or "", str(member["number"]), f"{member['weight']:.6g}"
-
-
-def markdown(tables: Iterable[Table]) -> str:
+def markdown(tables: Iterable[Section]) -> str:
     """Return tables as Markdown, each under its title."""
     parts = []
     for table in tables:
@@ -162,7 +149,7 @@ def _escape(cell: str) -> str:
     return cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 
-def plain_text(tables: Iterable[Table]) -> str:
+def plain_text(tables: Iterable[Section]) -> str:
     """Return tables as plain text."""
     parts = []
     for table in tables:
@@ -171,24 +158,24 @@ def plain_text(tables: Iterable[Table]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def print_tables(tables: Iterable[Table]) -> None:
+def print_tables(tables: Iterable[Section]) -> None:
     """Print tables to standard output: with rich on a terminal if it is installed, else as plain text."""
-    console = None
     if sys.stdout.isatty():
-        try:
-            from rich.console import Console
-        except ImportError:
-            pass
-        else:
-            console = Console()
-    if console is None:
-        sys.stdout.write(plain_text(tables))
-        return
-    from rich.table import Table as Drawn
+        with suppress(ImportError):
+            _draw_tables(tables)
+            return
+    sys.stdout.write(plain_text(tables))
+
+
+def _draw_tables(tables: Iterable[Section]) -> None:
+    """Draw tables with rich; raise `ImportError` before anything is drawn if it is not installed."""
+    from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
+    console = Console()
     for table in tables:
-        drawn = Drawn(title=table.title, title_justify="left")
+        drawn = Table(title=table.title, title_justify="left")
         for column in table.columns:
             drawn.add_column(column, overflow="fold")
         for row in table.rows:
@@ -203,7 +190,7 @@ def run(configuration: Configuration) -> int:
         raise OptionError(
             "inspect takes a model, and files of events to learn names from: onlineauto inspect m"
         )
-    reading = {name: configuration.get(name) for name in _reading_options() if name in configuration.supplied}
+    reading = {name: configuration.get(name) for name in READING if name in configuration.supplied}
     workspace, run = load_any_model(model, REGISTRY.from_keywords(testonly=True, **reading))
     names = {int(number): name for number, name in run.get("names", ())}
     names |= _names_in(workspace, events)
@@ -227,11 +214,6 @@ def run(configuration: Configuration) -> int:
         if content["top_weights"] and not any(weight["name"] for weight in content["top_weights"]):
             print(f"names of weights: onlineauto inspect {model} FILE, with events", file=sys.stderr)
     return 0
-
-
-def _reading_options() -> list[str]:
-    """Return the options for reading events, which a model does not store."""
-    return [*FORMATS, "chain_hash", "compressed"]
 
 
 def _names_in(workspace: Workspace, events: Sequence[str]) -> dict[int, str]:

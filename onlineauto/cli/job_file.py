@@ -12,7 +12,7 @@ from onlineauto.cluster import Cluster, Learned, RunJob, StreamJob, StudyJob
 from onlineauto.cluster.cluster import make_policy
 from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.errors import InputError, OnlineautoError, OptionError, StoreError
-from onlineauto.options.settings_file import read_settings
+from onlineauto.options.registry import read_settings
 from onlineauto.tune import Space, Study
 from onlineauto.tune.workers.trainable import import_trainable
 from onlineauto.workspace.model_file import check_target

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 import numpy as np
 
 from onlineauto.cli.hints import no_events_error
-from onlineauto.cli.report import RunReport
-from onlineauto.cli.saving import MODEL_FILES, Saving, Showing, open_workspace
-from onlineauto.cli.terminal import show_compiling
+from onlineauto.cli.outputs import MODEL_FILES, RunReport, Saving, Showing, open_workspace
+from onlineauto.cli.terminal import show_compiling, warn
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, PartitionOptions, RunOptions
 from onlineauto.engine.report.predictions import STDOUT
 from onlineauto.engine.stream.source import event_rules, read_blocks, rules_of
@@ -44,7 +43,7 @@ from onlineauto.workspace.save_load import check_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from types import FrameType, TracebackType
+    from types import FrameType
     from typing import Self
 
     from _typeshed import WriteableBuffer
@@ -177,7 +176,7 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
     if not quiet:
         for warning in supplied.warnings:
             if warning in configuration.warnings:  # options of the model do not avoid the warning
-                print(f"onlineauto: warning: {warning}", file=sys.stderr)
+                warn(warning)
     with ExitStack() as files, _Interrupt() as interrupt, show_compiling(quiet=quiet):
         source: Sources
         if topic is None:
@@ -189,17 +188,14 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
         cache, warning = use_cache(learning)
         report = RunReport(learning, files, cache=cache)
         if warning:
-            report.write_line(f"onlineauto: warning: {warning}")
+            report.warn(warning)
             if quiet and warning.endswith(NO_PACKAGE):  # a requested file will not be written
-                print(f"onlineauto: warning: {warning}", file=sys.stderr)
+                warn(warning)
         if learning.warning:
-            report.write_line(f"onlineauto: warning: {learning.warning}")
+            report.warn(learning.warning)
         saving = Saving(learning, report, Showing(learning, files), is_topic=topic is not None)
         if learning.position.passes >= configuration[RunOptions].passes:
-            report.write_line(
-                "onlineauto: warning: the run was complete already; to learn new events, continue from its "
-                "model with -i"
-            )
+            report.warn("the run was complete already; to learn new events, continue from its model with -i")
         decided = False
         try:
             for block, outcomes in learning:
@@ -371,9 +367,7 @@ class _Interrupt:
                 signal.signal(number, self._note)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.active:
             self._restore()
             signal.set_wakeup_fd(self._wakes)

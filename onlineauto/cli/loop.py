@@ -91,16 +91,9 @@ def run(configuration: Configuration) -> int:
         return 0
     if options.restore is not None:
         return _restore(Path(options.restore), folder)
-    if not (folder / "log").is_dir():
-        raise InputError(f"{folder} is not the folder of a service: it has no log")
     if options.fill_gaps:
         return _fill_gaps(folder)
-    from onlineauto.service.log.segment_log import SegmentLog
-    from onlineauto.service.loop.folder import check_whole
-
-    check_whole(folder)
-
-    log = SegmentLog(folder / "log", read_only=True, keep_damaged=True)
+    log = _log_of(folder)
     if options.backup is not None:
         _back_up(folder, log, Path(options.backup))
     elif options.export is not None:
@@ -110,6 +103,21 @@ def run(configuration: Configuration) -> int:
     else:
         _print_counts(log)
     return 0
+
+
+def _log_of(folder: Path) -> SegmentLog:
+    """Return the log in the folder of a service, to read it."""
+    from onlineauto.service.log.segment_log import SegmentLog
+    from onlineauto.service.loop.folder import check_whole
+
+    _check_folder(folder)
+    check_whole(folder)
+    return SegmentLog(folder / "log", read_only=True, keep_damaged=True)
+
+
+def _check_folder(folder: Path) -> None:
+    if not (folder / "log").is_dir():
+        raise InputError(f"{folder} is not the folder of a service: it has no log")
 
 
 def _export(log: SegmentLog, target: str) -> None:
@@ -147,18 +155,14 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
     """Remove the features of events from the logs in some folders, and return 0."""
     from onlineauto.service.join.join import skipped_at
     from onlineauto.service.log.erase import erase
-    from onlineauto.service.log.segment_log import SegmentLog
-    from onlineauto.service.loop.folder import check_whole
 
     for folder in folders:
-        if not (folder / "log").is_dir():
-            raise InputError(f"{folder} is not the folder of a service: it has no log")
-        check_whole(folder)
+        _log_of(folder)
     erased: Counter[str] = Counter()
     with ExitStack() as stack:
         for folder in folders:
             _lock(folder, stack)
-        logs = [SegmentLog(folder / "log", read_only=True, keep_damaged=True) for folder in folders]
+        logs = [_log_of(folder) for folder in folders]
         for folder, log in zip(folders, logs, strict=True):
             skipped: list[Skipped] = []
             erased += erase(
@@ -183,6 +187,7 @@ def _fill_gaps(folder: Path) -> int:
     from onlineauto.service.log.segment_log import fill_gaps
     from onlineauto.service.loop.folder import FolderIdentity
 
+    _check_folder(folder)
     with ExitStack() as stack:
         _lock(folder, stack)
         gaps = fill_gaps(folder / "log")
@@ -257,13 +262,10 @@ def _print_counts(log: SegmentLog) -> None:
     join = Join(JoinSettings())
     skipped = [each.skipped for each in replay(join, log, log.begin) if each.skipped is not None]
     print(f"log        {log.begin} to {log.end} bytes")
-    for name, value in msgspec.structs.asdict(join.settings).items():
+    rows = msgspec.structs.asdict(join.settings) | msgspec.structs.asdict(join.counts)
+    rows |= {"waiting": join.waiting, "finished": join.finished, "skipped": len(skipped)}
+    for name, value in rows.items():
         print(f"{name:18} {value}")
-    for name, value in msgspec.structs.asdict(join.counts).items():
-        print(f"{name:18} {value}")
-    print(f"{'waiting':18} {join.waiting}")
-    print(f"{'finished':18} {join.finished}")
-    print(f"{'skipped':18} {len(skipped)}")
     for each in skipped[-_MOST_SKIPPED:]:
         print(each)
 

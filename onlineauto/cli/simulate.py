@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.cli.terminal import progress_line, table_lines
+from onlineauto.cli.terminal import progress_line, table_lines, warn
 from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
@@ -137,10 +136,7 @@ def _compare_on_log(options: SimulateOptions, draw: Draw | None) -> tuple[list[C
     simulated = simulate(History.load(options.file[0]))
     for kind, many in simulated.left_out.items():
         jobs_of = f"{many} job{'s' * (many != 1)} of kind {kind}"
-        print(
-            f"onlineauto: warning: left out {jobs_of}, as none of this kind made any progress in the log",
-            file=sys.stderr,
-        )
+        warn(f"left out {jobs_of}, as none of this kind made any progress in the log")
     policies = _compared_policies(options, simulated.workload, learned=bool(options.learned))
     baseline = _baseline_name(options, policies, simulated.policy)
     seeds = range(options.seed, options.seed + options.traces)

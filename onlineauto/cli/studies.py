@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -57,7 +56,7 @@ def run(configuration: Configuration) -> int:
 
 
 def _print(url: str) -> None:
-    from onlineauto.cli.study_progress import resource_text
+    from onlineauto.cli.study_progress import best_text, counts_by_state
     from onlineauto.tune.store import DamagedLogError
     from onlineauto.tune.store.sql_store import names_of_studies
     from onlineauto.tune.study import Study
@@ -68,16 +67,10 @@ def _print(url: str) -> None:
         except (OptionError, DamagedLogError) as error:
             print(f"{name}: {error}")
             continue
-        states = Counter(str(trial.state) for trial in study.trials)
-        counts = ", ".join(f"{count} {state.lower()}" for state, count in sorted(states.items()))
-        best = study.best
-        if best is not None and len(study.objectives) > 1:
-            print(f"{name}: {counts}; {len(study.best_trials)} are dominated by no other")
-            continue
-        line = f"{name}: {counts or 'no trials'}"
-        if best is not None:
-            line += f"; best {best.value:.6g} of trial {best.number} at {resource_text(best.resource)}"
-        print(line)
+        best = best_text(study)
+        if best and len(study.objectives) > 1:
+            best = [f"{len(study.best_trials)} are dominated by no other"]
+        print(f"{name}: {'; '.join([', '.join(counts_by_state(study)) or 'no trials', *best])}")
 
 
 def _serve(url: str, options: StudiesOptions) -> None:

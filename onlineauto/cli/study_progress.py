@@ -1,4 +1,4 @@
-"""What verbs about studies share: the progress of a study, its name, and the end of a process.
+"""The progress of a study as text and as a table, the name of the only study, and the end of a process.
 
 The progress is a table on a terminal, a line without rich, and nothing in a pipe.
 """
@@ -89,16 +89,24 @@ def show_progress(*, quiet: bool = False) -> Iterator[list[Callback]]:
 
 def line_of(study: Study, seconds: float) -> str:
     """Return the progress of a study as one line."""
-    trials = study.trials
-    states = Counter(trial.state.lower() for trial in trials)
-    parts = [f"{study.name}: {len(trials)} trials"]
-    parts += [f"{count} {state}" for state, count in sorted(states.items())]
+    best = [f"{len(study.best_trials)} best"] if len(study.objectives) > 1 else best_text(study)
+    parts = [f"{study.name}: {len(study.trials)} trials", *counts_by_state(study), *best, f"{seconds:.0f} s"]
+    return ", ".join(parts)
+
+
+def counts_by_state(study: Study) -> list[str]:
+    """Return the number of trials of each state as text."""
+    states = Counter(trial.state.lower() for trial in study.trials)
+    return [f"{count} {state}" for state, count in sorted(states.items())]
+
+
+def best_text(study: Study) -> list[str]:
+    """Return a description of the best trial, if there is one."""
     best = study.best
-    if len(study.objectives) > 1:
-        parts.append(f"{len(study.best_trials)} best")
-    elif best is not None:
-        parts.append(f"best {best.value:.6g} of trial {best.number} at {resource_text(best.resource)}")
-    return f"{', '.join(parts)}, {seconds:.0f} s"
+    return [
+        f"best {trial.value:.6g} of trial {trial.number} at {resource_text(trial.resource)}"
+        for trial in ([] if best is None else [best])
+    ]
 
 
 def resource_text(resource: int) -> str:
@@ -146,18 +154,11 @@ class _Progress(Callback):
         self.running[job.trial] = job, step, value
         self._draw_soon()
 
-    def on_result(self, job: Job, value: float) -> None:  # noqa: ARG002
-        self._record_end(job)
-
-    def on_error(self, job: Job, why: str) -> None:  # noqa: ARG002
-        self._record_end(job)
-
-    def on_lost(self, job: Job, why: str) -> None:  # noqa: ARG002
-        self._record_end(job)
-
-    def _record_end(self, job: Job) -> None:
+    def on_result(self, job: Job, value: object) -> None:  # noqa: ARG002
         self.running.pop(job.trial, None)
         self._draw_soon()
+
+    on_error = on_lost = on_result  # type: ignore[assignment]  # their second parameter is `why`
 
     def _draw_soon(self) -> None:
         if time.monotonic() - self._drawn >= _PAUSE:

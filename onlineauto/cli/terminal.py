@@ -1,15 +1,14 @@
-"""What commands display on a terminal: a line of progress, and tables."""
+"""Warnings, a line of progress, and tables on a terminal."""
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sys
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
-
-from onlineauto.jit import compiling_processes, watch_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +20,25 @@ _CLEAR: Final = "\r\x1b[K"
 """Moves the cursor to the beginning of a terminal's line and clears the line."""
 _PAUSE: Final = 0.2
 """Minimum number of seconds between two texts of callables."""
+
+
+def warn(text: object) -> None:
+    """Print a warning to standard error."""
+    print(f"onlineauto: warning: {text}", file=sys.stderr)
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Disable garbage collection until the imports are done; later collections skip what they created."""
+    enabled, before = gc.isenabled(), len(sys.modules)
+    gc.disable()
+    try:
+        yield
+    finally:
+        if len(sys.modules) > before:
+            gc.freeze()
+        if enabled:
+            gc.enable()
 
 
 @contextmanager
@@ -54,6 +72,8 @@ def progress_line(*, quiet: bool = False) -> Iterator[Draw | None]:
 @contextmanager
 def show_compiling(*, quiet: bool = False) -> Iterator[None]:
     """Display the kernels being compiled in a line of progress."""
+    from onlineauto.jit import compiling_processes, watch_compiling
+
     begin = time.perf_counter()
     with progress_line(quiet=quiet) as draw:
         if draw is None:

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from onlineauto.cli.terminal import warn
 from onlineauto.cli.verb import Verb
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, PartitionOptions, RunOptions
 from onlineauto.errors import OptionError
@@ -133,26 +134,22 @@ def _print_join(source: TopicSource) -> None:
             file=sys.stderr,
         )
         if join.waiting and not counts.joined + counts.defaulted:
-            print(
-                "onlineauto: warning: no decision has waited yet, so none is learnt: give a shorter "
-                "--reward_wait, or --learn_at reward if every decision gets a reward",
-                file=sys.stderr,
+            warn(
+                "no decision has waited yet, so none is learnt: give a shorter --reward_wait, or --learn_at "
+                "reward if every decision gets a reward"
             )
         if 2 * (lost + join.early) > counts.rewarded:
-            print(
-                "onlineauto: warning: most rewards have no decision that waits: they came after "
-                "--reward_wait, or their ids are those of no decision",
-                file=sys.stderr,
+            warn(
+                "most rewards have no decision that waits: they came after --reward_wait, or their ids are "
+                "those of no decision"
             )
         if source.disordered:
-            print(
-                f"onlineauto: warning: {source.disordered} messages are older, by more than --reward_wait, "
-                "than a message before them: the wait is measured by the times of messages, so send them in "
-                "order",
-                file=sys.stderr,
+            warn(
+                f"{source.disordered} messages are older, by more than --reward_wait, than a message before "
+                "them: the wait is measured by the times of messages, so send them in order"
             )
     if source.undelivered:
-        print(f"onlineauto: warning: {source.undelivered} dead letters were not delivered", file=sys.stderr)
+        warn(f"{source.undelivered} dead letters were not delivered")
 
 
 VERB: Final = Verb(

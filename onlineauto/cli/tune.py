@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from onlineauto.options import Configuration
-    from onlineauto.options.option import Group
+    from onlineauto.options.registry import Group
 
 _INTERRUPTED: Final = 130
 _WITHOUT_VALUE: Final = 1

@@ -7,14 +7,13 @@ A verb with options of its own is the constant ``VERB`` of a module. The *common
 from __future__ import annotations
 
 import logging
-import sys
 import textwrap
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from onlineauto.cli import without_garbage_collection
+from onlineauto.cli.terminal import warn, without_garbage_collection
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import FORMATS
@@ -160,7 +159,7 @@ def _run_common(name: str, configuration: Configuration) -> int:
         logging.getLogger("onlineauto").setLevel(logging.ERROR)
     elif name != "learn":  # `learn` warns later, once it has the options of its model
         for warning in configuration.warnings:
-            print(f"onlineauto: warning: {warning}", file=sys.stderr)
+            warn(warning)
     if name != "merge" and configuration[ModelOptions].base is not None:
         raise OptionError("--base is for merge: onlineauto merge A B --base BASE -f OUT")
     with without_garbage_collection():
@@ -172,7 +171,8 @@ def _common(name: str, usage: str, introduction: str, examples: str, options: tu
     return Verb(REGISTRY, partial(_run_common, name), usage, introduction, examples, options)
 
 
-_READING: Final = (*FORMATS, "chain_hash", "compressed")
+READING: Final = (*FORMATS, "chain_hash", "compressed")
+"""Options for reading events, which a model does not store."""
 _COMMON: Final = {
     "learn": _common(
         "learn",
@@ -220,7 +220,7 @@ Examples:
   onlineauto convert events.txt.gz events.blocks --cb_explore_adf
   onlineauto convert vw.model our.model""",
         options=(
-            *("cb_explore_adf", "cb_adf", "ccb_explore_adf", "cb_explore", "cb", *_READING, "hash"),
+            *("cb_explore_adf", "cb_adf", "ccb_explore_adf", "cb_explore", "cb", *READING, "hash"),
             *("hash_seed", "missing_probability", "strict_parse", "quiet"),
         ),
     ),
@@ -233,7 +233,7 @@ Examples:
 Examples:
   onlineauto inspect my.model
   onlineauto inspect my.model events.txt --largest 50 --format markdown""",
-        options=("format", "largest", *_READING),
+        options=("format", "largest", *READING),
     ),
     "merge": _common(
         "merge",

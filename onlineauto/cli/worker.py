@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from onlineauto.cli.study_progress import only_name, resource_text, return_jobs_on_exit
 from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 from onlineauto.tune.store.open_store import retry_call
+from onlineauto.tune.workers.hooks import Callback
 from onlineauto.tune.workers.running import EXECUTORS
 
 if TYPE_CHECKING:
@@ -72,21 +73,17 @@ def run(configuration: Configuration) -> int:
             checkpoint_every=options.checkpoint_every,
             checkpoints=options.checkpoints or None,
             executor=options.executor,
-            callbacks=[] if options.quiet else [_printer()],
+            callbacks=[] if options.quiet else [_Printer()],
         )
     study.refresh()
     return int(study.best is None and any(trial.error for trial in study.trials))
 
 
-def _printer() -> Any:
-    """Return a callback that prints events on standard error."""
-    from onlineauto.tune.workers.hooks import Callback
+class _Printer(Callback):
+    """Prints results on standard error."""
 
-    class Printer(Callback):
-        def on_result(self, job: Job, value: float) -> None:
-            print(f"trial {job.trial} at {resource_text(job.resource)}: {value:.6g}", file=sys.stderr)
-
-    return Printer()
+    def on_result(self, job: Job, value: float) -> None:
+        print(f"trial {job.trial} at {resource_text(job.resource)}: {value:.6g}", file=sys.stderr)
 
 
 VERB: Final = Verb(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.stream.dialect import Dialect
-from onlineauto.exact.quirks import READING
+from onlineauto.exact.options import READING
 from onlineauto.exact.text_kernels import read_vw_lines
 from onlineauto.features.interactions import WILDCARD, compile_products
 from onlineauto.features.layout import Keys, StreamLayout

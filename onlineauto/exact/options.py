@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
+from onlineauto.engine.records.quirks import Quirks
 from onlineauto.errors import OptionError
 from onlineauto.exact.control import VW
-from onlineauto.exact.quirks import EXPLORING
 from onlineauto.explorers.options import choose_explorer
+from onlineauto.explorers.quirks import ExploringQuirks
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.options import FORMATS, InputOptions
+from onlineauto.formats.quirks import ReadingQuirks
 from onlineauto.learners.options import CbOptions, UpdateOptions
 from onlineauto.options import option, options_of
 
@@ -21,7 +23,15 @@ if TYPE_CHECKING:
     from onlineauto.automl.control import Control
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.engine.stream.dialect import Dialect
+    from onlineauto.explorers.explorer import Explorer
     from onlineauto.options import Configuration
+
+READING = ReadingQuirks(*(True for _ in ReadingQuirks._fields))
+"""Quirks of VW's readers."""
+EVENT = Quirks(*(True for _ in Quirks._fields))
+"""Quirks of VW's handling of events."""
+EXPLORING = ExploringQuirks(*(True for _ in ExploringQuirks._fields))
+"""Quirks of VW's explorers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,100 +83,103 @@ _AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
 _SEARCHED_FOR: Final = ("greedy", "first", "softmax", "squarecb")
 """Explorers that ``--vw_exact`` reproduces with ``--automl``."""
 _OF_NATIVE: Final = (
-    "champion_test",
-    "cost_range",
-    "min_prob",
-    "feature_cost",
-    "on_drift",
-    "search",
-    "predict_with",
-    "members",
+    *("champion_test", "cost_range", "min_prob", "feature_cost"),
+    *("on_drift", "search", "predict_with", "members"),
 )
 """Options of native mode's search, refused in exact mode."""
 
 
 def check_exact(configuration: Configuration) -> None:
+    """Refuse options that ``--vw_exact`` does not reproduce, or that have no effect with it."""
+    if configuration[ExactOptions].vw_exact:
+        explorer = choose_explorer(configuration)
+        _check_foreign(configuration, explorer)
+        _check_slots(configuration, explorer)
+        _check_numbered_actions(configuration, explorer)
+        _check_search(configuration, explorer)
+        _check_decay(configuration)
+        _check_audit(configuration, explorer)
+
+
+def _not_reproduced(subject: str, reason: str, *, hint: str = "; leave --vw_exact out") -> OptionError:
+    return OptionError(f"{subject} is not reproduced by --vw_exact: {reason}{hint}")
+
+
+def _check_foreign(configuration: Configuration, explorer: Explorer) -> None:
     """Refuse options that ``--vw_exact`` never reproduces."""
-    if not configuration[ExactOptions].vw_exact:
-        return
-    explored = [
-        declared for group in choose_explorer(configuration).options for declared in options_of(group)
-    ]
-    tuned = [each for group in configuration.groups for each in options_of(type(group)) if each.tunable]
-    formats = [each for each in options_of(InputOptions) if each.name in FORMATS]
-    others = [each for each in explored + tuned + formats if not each.vw]
-    foreign = {other.name: "Vowpal Wabbit does not have it" for other in others}
+    explored = [declared for group in explorer.options for declared in options_of(group)]
+    groups = [type(group) for group in configuration.groups]
+    tuned = [declared for group in groups for declared in options_of(group) if declared.tunable]
+    formats = [declared for declared in options_of(InputOptions) if declared.name in FORMATS]
+    others = [declared for declared in explored + tuned + formats if not declared.vw]
+    foreign = {declared.name: "Vowpal Wabbit does not have it" for declared in others}
     for name, reason in (_NOT_EXACT | foreign).items():
         if name in configuration.supplied:
-            raise OptionError(f"--{name} is not reproduced by --vw_exact: {reason}; leave --vw_exact out")
+            raise _not_reproduced(f"--{name}", reason)
 
 
-def check_numbered_actions(configuration: Configuration) -> None:
+def _check_numbered_actions(configuration: Configuration, explorer: Explorer) -> None:
     """Refuse numbers of ``--cb K`` models with which Vowpal Wabbit lets actions share weights."""
     kind = next((name for name in ("cb", "cb_explore") if name in configuration.supplied), None)
-    if kind is None or not configuration[ExactOptions].vw_exact:
+    if kind is None:
         return
-    explorer, estimates = choose_explorer(configuration), configuration[CbOptions].cb_type == "dr"
+    estimates = configuration[CbOptions].cb_type == "dr"
     models = explorer.parts(configuration, estimates=estimates, quirks=EXPLORING)
     models *= configuration[AutomlOptions].automl or 1
     if models & (models - 1):
-        raise OptionError(
-            f"--{kind} with {models} models is not reproduced by --vw_exact: unless the models of all live "
-            "configs are a power of two, Vowpal Wabbit lets actions share weights; leave --vw_exact out"
+        raise _not_reproduced(
+            f"--{kind} with {models} models",
+            "unless the models of all live configs are a power of two, Vowpal Wabbit lets actions share "
+            "weights",
         )
 
 
-def check_slots(configuration: Configuration) -> None:
+def _check_slots(configuration: Configuration, explorer: Explorer) -> None:
     """Refuse options that ``--vw_exact`` does not reproduce with ``--ccb_explore_adf``."""
-    if "ccb_explore_adf" not in configuration.supplied or not configuration[ExactOptions].vw_exact:
+    if "ccb_explore_adf" not in configuration.supplied:
         return
     for name, reason in _NOT_OF_SLOTS.items():
         if name in configuration.supplied:
-            raise OptionError(f"--{name} with --ccb_explore_adf is not reproduced by --vw_exact: {reason}")
-    explorer, features = choose_explorer(configuration), configuration[FeatureOptions]
+            raise _not_reproduced(f"--{name} with --ccb_explore_adf", reason, hint="")
+    features, automl = configuration[FeatureOptions], configuration[AutomlOptions]
     texts = (*features.quadratic, *features.cubic, *features.interactions)
     if explorer.bounds(configuration) and any(":" not in text for text in texts):
-        raise OptionError(
-            f"--{explorer.name} with --ccb_explore_adf and interactions is not reproduced by --vw_exact: "
-            "Vowpal Wabbit has some of them twice when it lists the features again"
+        raise _not_reproduced(
+            f"--{explorer.name} with --ccb_explore_adf and interactions",
+            "Vowpal Wabbit has some of them twice when it lists the features again",
+            hint="",
         )
-    automl = configuration[AutomlOptions]
-    if automl.automl is not None and (automl.oracle_type or VW.oracle) in ("rand", "qbase_cubic"):
-        raise OptionError(
-            f"--oracle_type {(automl.oracle_type or VW.oracle)} with --ccb_explore_adf is not reproduced by "
-            "--vw_exact: Vowpal Wabbit's oracle and its sampling draw from the same numbers"
+    oracle = automl.oracle_type or VW.oracle
+    if automl.automl is not None and oracle in ("rand", "qbase_cubic"):
+        raise _not_reproduced(
+            f"--oracle_type {oracle} with --ccb_explore_adf",
+            "Vowpal Wabbit's oracle and its sampling draw from the same numbers",
+            hint="",
         )
 
 
-def _refuse_explorer(configuration: Configuration) -> None:
-    """Refuse explorers and penalties that ``--vw_exact`` does not reproduce with a search."""
-    explorer, update = choose_explorer(configuration), configuration[UpdateOptions]
+def _check_search(configuration: Configuration, explorer: Explorer) -> None:
+    """Refuse options that ``--vw_exact`` does not reproduce with a search, and those that are not VW's."""
+    automl, update = configuration[AutomlOptions], configuration[UpdateOptions]
+    if automl.automl is None:
+        return
+    for name in _OF_NATIVE:
+        if name in configuration.supplied:
+            raise OptionError(f"--{name} has no effect with --vw_exact, which decides as Vowpal Wabbit does")
     explorers = [flag for flag in explorer.flags if flag in configuration.supplied]
     if explorer.name not in _SEARCHED_FOR or explorer.bounds(configuration):
         name = "elim" if explorer.name in _SEARCHED_FOR else explorers[-1]
-        names = ", ".join("--" + each for each in _SEARCHED_FOR[1:])
+        names = ", ".join("--" + other for other in _SEARCHED_FOR[1:])
         raise OptionError(
             f"--automl with --{name} is not reproduced by --vw_exact, which has it with ε-greedy, {names}; "
             "leave --vw_exact out"
         )
     penalty = "l1" if update.l1 > 0 else "l2" if update.l2 > 0 else None
     if penalty is not None and explorer.name != "greedy":
-        raise OptionError(
-            f"--automl with --{explorers[-1]} and --{penalty} is not reproduced by --vw_exact: a search "
-            "has penalties only with ε-greedy; leave --vw_exact out"
+        raise _not_reproduced(
+            f"--automl with --{explorers[-1]} and --{penalty}", "a search has penalties only with ε-greedy"
         )
-
-
-def check_search(configuration: Configuration) -> None:
-    """Refuse options that ``--vw_exact`` does not reproduce with a search, and those that are not VW's."""
-    automl = configuration[AutomlOptions]
-    if automl.automl is None or not configuration[ExactOptions].vw_exact:
-        return
-    for name in (name for name in _OF_NATIVE if name in configuration.supplied):
-        raise OptionError(f"--{name} has no effect with --vw_exact, which decides as Vowpal Wabbit does")
-    _refuse_explorer(configuration)
-    oracle = ORACLES[(automl.oracle_type or VW.oracle)]
-    if not oracle.in_vw:
+    if not ORACLES[automl.oracle_type or VW.oracle].in_vw:
         raise OptionError(
             f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
         )
@@ -180,11 +193,8 @@ def check_search(configuration: Configuration) -> None:
         )
 
 
-def check_audit(configuration: Configuration) -> None:
+def _check_audit(configuration: Configuration, explorer: Explorer) -> None:
     """Refuse an audit that would differ from Vowpal Wabbit's."""
-    if not configuration[ExactOptions].vw_exact:
-        return
-    explorer = choose_explorer(configuration)
     if configuration.get("ccb_explore_adf") and configuration[ModelOptions].readable_model:
         raise OptionError(
             "--readable_model cannot be used with --ccb_explore_adf: names of features are not kept for slots"
@@ -199,24 +209,19 @@ def check_audit(configuration: Configuration) -> None:
         cause = f"--{explorer.name}"
     else:
         return
-    raise OptionError(
-        f"--audit with {cause} is not reproduced by --vw_exact: Vowpal Wabbit prints what it predicts in the "
-        "midst of learning an event; leave --vw_exact out"
+    raise _not_reproduced(
+        f"--audit with {cause}", "Vowpal Wabbit prints what it predicts in the midst of learning an event"
     )
 
 
-def check_decay(configuration: Configuration) -> None:
+def _check_decay(configuration: Configuration) -> None:
     """Refuse options that ``--vw_exact`` does not reproduce, or does not use, with ``--epsilon_decay``."""
-    if not configuration[ExactOptions].vw_exact or "epsilon_decay" not in configuration.supplied:
+    if "epsilon_decay" not in configuration.supplied:
         return
     if "cb_sample" in configuration.supplied:
-        raise OptionError(
-            "--cb_sample with --epsilon_decay is not reproduced by --vw_exact: Vowpal Wabbit draws an action "
-            "for every model, and draws again to predict; leave --vw_exact out"
+        raise _not_reproduced(
+            "--cb_sample with --epsilon_decay",
+            "Vowpal Wabbit draws an action for every model, and draws again to predict",
         )
     if "cost_range" in configuration.supplied:
         raise OptionError("--cost_range has no effect with --vw_exact, which decides as Vowpal Wabbit does")
-
-
-CHECKS: Final = (check_exact, check_slots, check_numbered_actions, check_search, check_decay, check_audit)
-"""The checks of options, in the order in which they run."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from onlineauto.engine.loop.semantics import Semantics
 from onlineauto.exact.loop_kernels import run_events_as_vw
-from onlineauto.exact.quirks import EVENT, EXPLORING
+from onlineauto.exact.options import EVENT, EXPLORING
 from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.learners.model import TableShape
 

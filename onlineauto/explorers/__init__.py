@@ -23,7 +23,7 @@ from onlineauto.options import Registry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.options.option import Group
+    from onlineauto.options.registry import Group
 
 __all__ = [
     "EXPLORERS",

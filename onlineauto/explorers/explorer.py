@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.options import Configuration
-    from onlineauto.options.option import Group
+    from onlineauto.options.registry import Group
 
 EXPLORING = ("cb_explore", "cb_explore_adf", "ccb_explore_adf")
 """Options of which explorers need one."""

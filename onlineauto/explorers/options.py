@@ -14,7 +14,7 @@ from onlineauto.options import option
 if TYPE_CHECKING:
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.options import Configuration
-    from onlineauto.options.option import Group
+    from onlineauto.options.registry import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

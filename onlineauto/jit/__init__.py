@@ -4,11 +4,10 @@ from typing import Any, TypeAlias
 
 from onlineauto.jit.ahead import compiling_processes, plan
 from onlineauto.jit.cache import cache_directory
+from onlineauto.jit.code import Bound, PureBound, entry_kernel, inline_kernel, kernel, prepare
 from onlineauto.jit.compiling import is_compiling, watch_compiling
-from onlineauto.jit.kernel import Bound, PureBound, entry_kernel, inline_kernel, kernel, prepare
-from onlineauto.jit.operation import call_at, local_array, short_loop
+from onlineauto.jit.operation import PURE, call_at, local_array, short_loop
 from onlineauto.jit.packing import Sealed, SealedRecords
-from onlineauto.jit.pure import PURE
 
 __all__ = [
     "F32",

@@ -24,9 +24,9 @@ from numpy.lib.format import descr_to_dtype, dtype_to_descr
 
 from onlineauto.jit import bitcode, library
 from onlineauto.jit.cache import can_keep, kernel_lock, load_object
-from onlineauto.jit.compiling import report
+from onlineauto.jit.compiling import report, watch_compiling
 from onlineauto.jit.fingerprint import kernels_of, symbol_of
-from onlineauto.jit.packing import ArrayKind, Number, RecordKind, TupleKind
+from onlineauto.jit.packing import ArrayKind, Number, Packed, RecordKind, TupleKind
 from onlineauto.work.crew import WorkerLost
 from onlineauto.work.process import Process, running_processes
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FunctionType
 
-    from onlineauto.jit.packing import Kind, Packed
+    from onlineauto.jit.packing import Kind
+    from onlineauto.work.process import Parent
 
     Program = tuple[FunctionType, Packed]
     Listed = tuple[str, str, list[Any]]
@@ -46,7 +47,7 @@ LEAST = 24
 """Number of kernels to compile from which another process is worth its start, one CPU second."""
 _ARRAY, _SEALED = "[]", "&"
 _PACKAGE = __name__.partition(".")[0]
-_WORKER = f"{_PACKAGE}.jit.worker:compile_listed"
+_WORKER = f"{_PACKAGE}.jit.ahead:compile_listed"
 
 
 class Prepares(Protocol):
@@ -203,3 +204,17 @@ def _modules(kind: Kind) -> Iterator[str]:
     if isinstance(kind, RecordKind | TupleKind):
         for item in kind.items:
             yield from _modules(item)
+
+
+def compile_listed(parent: Parent, programs: list[Any]) -> None:
+    """Compile each program that no other process compiles, and send the parent the progress."""
+    from onlineauto.jit.code import compile_program
+
+    with watch_compiling(lambda *progress: parent.send(progress)):
+        for symbol, name, kinds in programs:
+            function, packed = resolve_name(name).py_func, Packed(tuple(map(kind_of, kinds)))
+            with kernel_lock(f"{symbol}-ahead", wait=False) as mine:  # so that no other waits
+                with kernel_lock(symbol, wait=False) as free:
+                    pass
+                if mine and free and symbol_of(function, packed) == symbol:  # the sources may have changed
+                    compile_program(function, packed, symbol)

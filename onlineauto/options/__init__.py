@@ -4,18 +4,20 @@ A group of options is a frozen dataclass whose fields are made with `option`. A 
 command lines and keyword arguments into a `Configuration`.
 """
 
-from onlineauto.options.option import (
+from onlineauto.options.registry import (
     TUNABLE,
+    Check,
+    Configuration,
     Group,
     Log,
     OneOf,
     Option,
+    Registry,
     Tunable,
     option,
     options_of,
     title_of,
 )
-from onlineauto.options.registry import Check, Configuration, Registry
 
 __all__ = [
     "TUNABLE",

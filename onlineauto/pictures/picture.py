@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ from onlineauto.errors import OptionError, install_hint
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from onlineauto.automl.config import Interaction
@@ -173,9 +174,8 @@ class Picture:
             The file cannot be written.
         """
         check_picture(path)
-        ending = Path(path).suffix
         with Path(path).open("wb") as file:
-            self._write(file, ending[1:])
+            self._write(file, Path(path).suffix[1:])
 
     def _write(self, file: Any, kind: str) -> None:
         dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -237,24 +237,15 @@ def parts(explanation: Mapping[str, Any], *, title: str = "", dark: bool = False
     if "actions" not in explanation:
         note, heading = f"The bars add up to the {what}.", f"What the {what} is made of"
     height = 1.5 + 0.26 * max(map(len, bars))
-    picture = Picture(
-        3.6 * len(best) + 0.6,
-        height,
-        title=title or heading,
-        note=note,
-        dark=dark,
-    )
+    picture = Picture(3.6 * len(best) + 0.6, height, title=title or heading, note=note, dark=dark)
     with picture.drawing() as look:
         panels = picture.figure.subplots(1, len(best), sharex=True, squeeze=False)[0]
         for panel, row, named in zip(panels, best, bars, strict=True):
             values = [value for _, value in named]
             colours = [look.champion if (value > 0) == (what != "cost") else look.worse for value in values]
             panel.barh(range(len(values)), values, color=colours, height=0.7)
-            panel.set_yticks(range(len(values)), [shorten(name) for name, _ in named])
-            panel.set_ylim(len(values) - 0.5, -0.5)
+            name_rows(panel, [shorten(name) for name, _ in named])
             panel.axvline(0, color=look.quiet, linewidth=0.8)
-            panel.grid(visible=False, axis="y")
-            panel.tick_params(axis="y", length=0)
             name = str(row.get("action_id", row.get("action", row.get("label", what))))
             panel.set_title(f"{shorten(name)}: {row[what]:.4g}")
     return picture
@@ -267,6 +258,14 @@ def _bars(row: Mapping[str, Any]) -> list[tuple[str, float]]:
     level = [("what all actions share", row["level"])] if row.get("level") else []
     level += [("what all rows share", row["base"])] if row.get("base") else []
     return level + shown + ([(f"{len(others)} others", sum(value for _, value in others))] if others else [])
+
+
+def name_rows(axes: Axes, labels: Sequence[str]) -> None:
+    """Write the labels of rows at their left, the first at the top."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
 
 
 def shorten(name: str, most: int = _MOST_LETTERS) -> str:
@@ -305,10 +304,8 @@ def effects(found: Mapping[str, Any], *, title: str = "", dark: bool = False) ->
     with picture.drawing() as look:
         panels = picture.figure.subplots(n_rows, _COLUMNS, sharey=True, squeeze=False).ravel()
         for panel, (name, effect) in zip(panels, features.items(), strict=False):
-            values, means = (
-                effect["values"],
-                np.asarray(effect["predictions"]).reshape(len(effect["values"]), -1),
-            )
+            values = effect["values"]
+            means = np.asarray(effect["predictions"]).reshape(len(values), -1)
             are_words = isinstance(values[0], str | bool)
             places = np.arange(len(values)) if are_words else np.asarray(values, float)
             for at, (label, colour) in enumerate(zip(labels, look.series, strict=False)):
@@ -359,7 +356,7 @@ def crossings(
     crossed = [tuple(sorted(names)) for names in interactions]
     names = sorted({*namespaces, *(name for each in crossed for name in each)})
     pairs = {names for names in crossed if len(names) == 2}
-    longer = Counter(pair for each in crossed if len(each) > 2 for pair in _pairs_of(each))
+    longer = Counter(pair for each in crossed if len(each) > 2 for pair in set(combinations(each, 2)))
     labels = [namespace_text(name) for name in names]
     margin = 0.09 * max(map(len, labels), default=0)
     size = min(_CELL, 12 / max(len(names), 1)) * max(len(names), 1)
@@ -389,11 +386,10 @@ def crossings(
                 ink = look.paper if pair in pairs else look.ink
                 axes.text(column, row, str(many), ha="center", va="center", size=8, color=ink)
         axes.set_xlim(-0.5, len(names) - 0.5)
-        axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_aspect("equal", anchor="W")
         upright = 0 if max(map(len, labels), default=0) <= 3 else 90
         axes.set_xticks(range(len(names)), labels, rotation=upright)
-        axes.set_yticks(range(len(names)), labels)
+        name_rows(axes, labels)
         axes.tick_params(length=0)
         axes.grid(visible=False)
         axes.spines[["left", "bottom"]].set_visible(False)
@@ -403,8 +399,3 @@ def crossings(
             loc="outside lower left",
         )
     return picture
-
-
-def _pairs_of(names: Sequence[bytes]) -> set[tuple[bytes, ...]]:
-    """Return the distinct pairs within an interaction, each in ascending order."""
-    return {(names[i], names[j]) for i in range(len(names)) for j in range(i + 1, len(names))}

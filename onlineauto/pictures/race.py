@@ -121,8 +121,7 @@ def _draw_lanes(axes: Axes, story: Story, style: Look, *, lanes: int) -> None:
     axes.set_ylim(lanes - 0.5, -0.9 if story.late else -0.5)
     axes.set_yticks(*_ticks(lanes))
     axes.grid(visible=False)
-    axes.tick_params(axis="y", length=0)
-    axes.tick_params(axis="x", length=0)
+    axes.tick_params(length=0)
     axes.spines[["left", "bottom"]].set_visible(False)
     _explain(axes, story, style)
 

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from onlineauto.errors import InputError
 from onlineauto.pictures.picture import Picture
 
@@ -112,7 +114,7 @@ def rewards(
             axes.plot(run.events, reached, color=colour, label=run.name)
             ends.append((reached[-1], f"{run.name}  {reached[-1]:.4g}", colour))
             for change in (changes or {}).get(run.name, ()):
-                height = _height(change, run.events, reached)
+                height = float(np.interp(change, run.events, reached))
                 axes.plot([change], [height], "o", color=colour, markeredgecolor=look.paper, markersize=7)
         last = max(run.events[-1] for run in courses)
         axes.set_xscale("log" if last > 1000 else "linear")
@@ -123,13 +125,6 @@ def rewards(
         axes.set_ylabel(f"average {quantity}")
         _name_ends(axes, ends)
     return picture
-
-
-def _height(event: int, events: Sequence[int], reached: Sequence[float]) -> float:
-    """Return the height of a curve at an event, interpolated between its points."""
-    import numpy as np
-
-    return float(np.interp(event, events, reached))
 
 
 def _name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:

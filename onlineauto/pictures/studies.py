@@ -132,11 +132,7 @@ def _draw_configs(
     good = len(ranked) - max(len(ranked) // 4, 1)
     lines = []
     for rank, row in enumerate(ranked):
-        places = [
-            (float(at), code_of(declaration, row[f"config_{name}"]))
-            for at, (name, declaration) in enumerate(space.items())
-            if f"config_{name}" in row
-        ]
+        places = _places_of(row, space)
         last = rank == len(ranked) - 1
         colour = style.champion if last else style.rising if rank >= good else style.waiting
         wide = 2.2 if last else 1.0 if rank >= good else 0.6
@@ -146,6 +142,15 @@ def _draw_configs(
     axes.text(len(space) + 0.03, 1, "best", size=7.5, color=style.quiet, va="center")
     axes.set_xticks(range(len(space) + 1), [*map(_shorten, space), "rank"])
     axes.set_xlim(-0.1, len(space) + 0.3)
+
+
+def _places_of(row: Mapping[str, Any], space: Mapping[str, Mapping[str, Any]]) -> list[tuple[float, float]]:
+    """Return the points of a config: the index of each of its parameters, and a position from 0 to 1."""
+    return [
+        (float(axis), code_of(declaration, row[f"config_{name}"]))
+        for axis, (name, declaration) in enumerate(space.items())
+        if f"config_{name}" in row
+    ]
 
 
 def draw_lines(
@@ -341,8 +346,13 @@ def front_picture(
     with picture.drawing() as style:
         axes = picture.figure.subplots(2, 2).ravel()
         _draw_front(axes[0], rows, keys, front, style)
-        lines = [_line(row, space, row["trial"] in front, style) for row in rows]
-        draw_lines(axes[1], sorted(lines, key=lambda line: line[2]), space, style)
+        lines = [
+            (_places_of(row, space), style.champion, 1.4)
+            if row["trial"] in front
+            else (_places_of(row, space), style.waiting, 0.6)
+            for row in sorted(rows, key=lambda row: row["trial"] in front)
+        ]
+        draw_lines(axes[1], lines, space, style)
         axes[1].set_title("configs, in colour those of the front")
         for at, key in zip((2, 3), keys, strict=False):
             shares = importance([{**row, "value": row[key]} for row in rows], space)
@@ -369,15 +379,3 @@ def _draw_front(
     axes.set_title("values of trials" + (", the first two objectives" if len(keys) > 2 else ""))
     axes.set_xlabel(keys[0].removeprefix("value_"))
     axes.set_ylabel(keys[1].removeprefix("value_"))
-
-
-def _line(
-    row: Mapping[str, Any], space: Mapping[str, Mapping[str, Any]], is_best: bool, style: Look
-) -> tuple[list[tuple[float, float]], str, float]:
-    """Return the line of a config over all parameters, its colour and its width."""
-    places = [
-        (float(at), code_of(declaration, row[f"config_{name}"]))
-        for at, (name, declaration) in enumerate(space.items())
-        if f"config_{name}" in row
-    ]
-    return places, style.champion if is_best else style.waiting, 1.4 if is_best else 0.6

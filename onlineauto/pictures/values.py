@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, Protocol
 
-from onlineauto.pictures.picture import Picture
+from onlineauto.pictures.picture import Picture, name_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -14,24 +14,19 @@ _MOST_LETTERS: Final = 44
 Point = tuple[int, float, float]
 
 
-class HasInterval(Protocol):
+class _Estimate(Protocol):
     """An estimate and its interval."""
 
     @property
-    def value(self) -> float:
-        """The estimate."""
-
+    def value(self) -> float: ...
     @property
-    def low(self) -> float:
-        """The lower end of the interval."""
-
+    def low(self) -> float: ...
     @property
-    def high(self) -> float:
-        """The upper end of the interval."""
+    def high(self) -> float: ...
 
 
 def values(
-    estimates: Mapping[str, HasInterval],
+    estimates: Mapping[str, _Estimate],
     growth: Mapping[str, Sequence[Point]],
     *,
     alpha: float = 0.05,
@@ -71,12 +66,9 @@ def values(
                 course.fill_between(events, low, high, color=colour, alpha=0.16, linewidth=0)
                 course.plot(events, low, color=colour, linewidth=0.9)
                 course.plot(events, high, color=colour, linewidth=0.9)
-        ends.set_yticks(range(len(estimates)), [_shorten(policy) for policy in estimates])
+        name_rows(ends, [_shorten(policy) for policy in estimates])
         for label in ends.get_yticklabels():
             label.set_color(look.ink)
-        ends.set_ylim(len(estimates) - 0.5, -0.5)
-        ends.tick_params(axis="y", length=0)
-        ends.grid(visible=False, axis="y")
         ends.spines["left"].set_visible(False)
         ends.set_title("At the end")
         ends.set_xlabel("average cost")

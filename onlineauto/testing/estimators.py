@@ -115,15 +115,14 @@ def check_estimator(
     allowed = alpha + 4 * math.sqrt(alpha * (1 - alpha) / streams)
     for name, (log, floor) in _NULLS.items():
         better = sum(_run(make(alpha, floor), log(rng, events)) == "better" for _ in range(streams))
-        _require(
-            better <= allowed * streams,
-            f"{name}: better in {better} of {streams} streams, more than {allowed:.1%}",
+        assert better <= allowed * streams, (
+            f"{name}: better in {better} of {streams} streams, more than {allowed:.1%}"
         )
     agreeing = (event._replace(differ=False) for event in _log(rng, events, mean=0.7))
-    _require(not _run(make(alpha, 0.5), agreeing), "two that always agree are distinguished")
+    assert not _run(make(alpha, 0.5), agreeing), "two that always agree are distinguished"
     for gain, expected in ((0.8, "better"), (-0.8, "worse")):
         outcome = _run(make(alpha, 0.5), _log(rng, events, gain=gain))
-        _require(outcome == expected, f"a gain of {gain} in every event: found {outcome or 'nothing'}")
+        assert outcome == expected, f"a gain of {gain} in every event: found {outcome or 'nothing'}"
 
 
 def _run(estimator: Estimator, log: Iterator[_Event]) -> str:
@@ -135,8 +134,3 @@ def _run(estimator: Estimator, log: Iterator[_Event]) -> str:
             return "better"
         worse = worse or estimator.worse
     return "worse" if worse else ""
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise AssertionError(message)

@@ -102,16 +102,16 @@ def check_pmf(
     )
     expected = _pmf(explorer, scores, learnt, costs, reach)
     where = f"scores {list(scores)}, {learnt} events learnt: {expected.tolist()}"
-    _require(expected.shape == (len(scores),), f"not a probability for each action: {where}")
-    _require(bool(np.isfinite(expected).all()), f"not all are finite: {where}")
-    _require(expected.min() >= 0, f"one is negative: {where}")
-    _require(abs(expected.sum(dtype=np.float64) - 1) <= _SUM, f"the sum is not 1: {where}")
+    assert expected.shape == (len(scores),), f"not a probability for each action: {where}"
+    assert np.isfinite(expected).all(), f"not all are finite: {where}"
+    assert expected.min() >= 0, f"one is negative: {where}"
+    assert abs(expected.sum(dtype=np.float64) - 1) <= _SUM, f"the sum is not 1: {where}"
     least = explorer.floor / len(scores)
-    _require(expected.min() >= least * (1 - _SUM), f"one is below the floor of {least:g}: {where}")
+    assert expected.min() >= least * (1 - _SUM), f"one is below the floor of {least:g}: {where}"
     for order in orders if len(set(scores)) == len(scores) else ():
         again = _pmf(explorer, [scores[action] for action in order], learnt, costs, reach)
         same = np.allclose(again, expected[list(order)], atol=_SUM, rtol=0)
-        _require(same, f"actions in the order {list(order)} have {again.tolist()}; {where}")
+        assert same, f"actions in the order {list(order)} have {again.tolist()}; {where}"
 
 
 def _pmf(
@@ -119,8 +119,3 @@ def _pmf(
 ) -> NDArray[np.float32]:
     plausible = [(score - reach, score + reach) for score in scores] if explorer.needs_plausible else None
     return explorer.pmf(scores, learnt=learnt, costs=costs, plausible=plausible)
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise AssertionError(message)

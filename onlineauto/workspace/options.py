@@ -8,8 +8,7 @@ from onlineauto.engine.ensemble.options import EnsembleOptions, check_members
 from onlineauto.engine.ensemble.registry import extend as extend_by_members
 from onlineauto.engine.options.registry import CHECKS, GROUPS, refuse_command_line
 from onlineauto.errors import OptionError
-from onlineauto.exact.options import CHECKS as EXACT_CHECKS
-from onlineauto.exact.options import ExactOptions
+from onlineauto.exact.options import ExactOptions, check_exact
 from onlineauto.explorers import extend
 from onlineauto.explorers.options import check_effects
 from onlineauto.options import Configuration, Registry
@@ -22,7 +21,7 @@ def _check_effects(configuration: Configuration) -> None:
 
 
 REGISTRY: Final = Registry(
-    (*GROUPS, EnsembleOptions, ExactOptions), checks=(*EXACT_CHECKS, *CHECKS, check_members, _check_effects)
+    (*GROUPS, EnsembleOptions, ExactOptions), checks=(check_exact, *CHECKS, check_members, _check_effects)
 )
 """The source of the command line, the Python API, the help and the documentation."""
 

@@ -90,7 +90,7 @@ def test_policy_finds_the_arms() -> None:
     assert policy.model.events == 400
 
 
-def test_policy_learns_what_others_chose() -> None:
+def test_a_policy_learns_the_choices_of_others() -> None:
     policy = AutoMLPolicy()
     for number in range(50):
         policy.update(number % 2, None, number % 2)

@@ -94,7 +94,7 @@ def test_sample_weight_of_the_adapters() -> None:
     ],
 )
 @pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
-def test_what_does_not_fit_together_is_refused(make: Any, call: Any, message: str) -> None:
+def test_arguments_that_do_not_fit_together_are_rejected(make: Any, call: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call(make())
 
@@ -126,18 +126,6 @@ def test_missing_labels_are_counted_located_and_skipped(missing: Any) -> None:
             fit(model)
         assert model.events == 59
         assert model.predict({"x0": 3.0, "x1": 1.0}) == without.predict({"x0": 3.0, "x1": 1.0})
-
-
-@pytest.mark.parametrize("key", ["reward", "cost"])
-@pytest.mark.parametrize("missing", [None, math.nan, pandas.NA])
-def test_missing_rewards_are_counted_located_and_skipped(key: str, missing: Any) -> None:
-    event = {"context": {"u": "x"}, "actions": [{"a": 1}, {"b": 1}], "chosen": 0, "probability": 0.5}
-    bandit = AutoML()
-    with pytest.warns(UserWarning, match=r"event 1: the label is missing"):
-        bandit.fit([event | {key: 1}, event | {key: missing}, event | {key: 0}])
-    assert bandit.events == 2
-    seen = {"context": {"u": "x"}, "actions": [{"a": 1}, {"b": 1}]}
-    assert AutoML().fit([seen, event | {key: 1}]).events == 1, "an event that was only seen is no problem"
 
 
 def test_nothing_but_missing_labels_is_an_error() -> None:

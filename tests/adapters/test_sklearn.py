@@ -70,12 +70,12 @@ def test_a_pass_that_overfits_is_undone() -> None:
     assert losses[3] <= 1.02 * losses[1]
 
 
-def test_no_passes_are_refused() -> None:
+def test_zero_passes_are_rejected() -> None:
     with pytest.raises(ValueError, match="passes is 0: it must be at least 1"):
         AutoMLRegressor(passes=0).fit([[1.0]], [1.0])
 
 
-def test_partial_fit_goes_on_and_knows_its_classes() -> None:
+def test_partial_fit_continues_and_keeps_its_classes() -> None:
     x, y = load_wine(return_X_y=True)
     model = AutoMLClassifier()
     with pytest.raises(ValueError, match="classes must be passed"):

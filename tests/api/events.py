@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto import AutoML
+    from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, Workspace
 
 USERS = ("tom", "ann", "kim")
 ACTIONS: list[dict[str, Any]] = [{"article": name, "price": {"net": 0.5 * i}} for i, name in enumerate("xyz")]
@@ -29,6 +30,13 @@ def serve(bandit: AutoML, steps: int, *, begin: int = 0) -> list[int]:
         bandit.learn(choice, reward=reward(step, choice.action))
         actions.append(choice.action)
     return actions
+
+
+def saved(model: AutoML | AutoMLRegressor | AutoMLClassifier | Workspace) -> bytes:
+    """Return the content of a model's file."""
+    file = io.BytesIO()
+    model.save(file)
+    return file.getvalue()
 
 
 def logged(steps: int) -> Iterator[dict[str, Any]]:

@@ -13,12 +13,12 @@ import pytest
 from onlineauto import AutoML, InputError, OptionError, Workspace
 from onlineauto.interop import from_dicts
 from onlineauto.workspace.save_load import save_model
-from tests.api.events import ACTIONS, context, logged, reward, serve
+from tests.api.events import ACTIONS, context, logged, reward, saved, serve
 
 pytestmark = pytest.mark.lane("quick")
 
 
-def test_it_learns_who_likes_what() -> None:
+def test_a_bandit_learns_which_user_likes_which_action() -> None:
     bandit = AutoML(seed=1)
     serve(bandit, 600)
     for step in range(3):
@@ -28,7 +28,7 @@ def test_it_learns_who_likes_what() -> None:
     assert "article*user" in bandit.champion.interactions
 
 
-def test_a_choice_says_what_was_drawn() -> None:
+def test_a_choice_has_the_drawn_action_and_its_probability() -> None:
     bandit = AutoML(epsilon=0.3, seed=5)
     serve(bandit, 50)
     choice = bandit.rank(context(1), dict(zip("abc", ACTIONS, strict=True)))
@@ -72,7 +72,7 @@ def test_rewards_come_in_any_order_and_once() -> None:
     assert bandit.events == 5
 
 
-def test_an_id_of_ones_own_is_used_by_one_decision_at_a_time() -> None:
+def test_an_event_id_belongs_to_one_waiting_decision() -> None:
     bandit = AutoML()
     assert bandit.rank(context(0), ACTIONS, event_id="mine").event_id == "mine"
     with pytest.raises(InputError, match="'mine' waits for its reward"):
@@ -101,7 +101,7 @@ def test_a_wrong_reward_leaves_the_decision_waiting(given: dict[str, Any], messa
     assert bandit.events == 1
 
 
-def test_decisions_made_elsewhere_are_learnt_as_they_are_fitted() -> None:
+def test_learn_and_fit_of_decisions_made_elsewhere_are_equal() -> None:
     one, other, third = AutoML(), AutoML(), Workspace(cb_explore_adf=True, automl=4)
     for event in logged(300):
         earned = event["reward"]
@@ -120,7 +120,7 @@ def test_decisions_made_elsewhere_are_learnt_as_they_are_fitted() -> None:
     assert one.champion == other.champion
 
 
-def test_what_is_decided_elsewhere_is_checked() -> None:
+def test_decisions_made_elsewhere_are_checked() -> None:
     bandit = AutoML()
     with pytest.raises(InputError, match="needs its context, its actions, the action and its"):
         bandit.learn(context(0), ACTIONS, reward=1)  # type: ignore[call-overload]
@@ -178,7 +178,7 @@ def test_explorers_are_named(explorer: Any) -> None:
     assert explorer in bandit.workspace.configuration.supplied
 
 
-def test_it_can_do_without_a_search() -> None:
+def test_a_bandit_without_a_search_learns() -> None:
     bandit = AutoML(live_configs=None, quadratic="ua", learning_rate=0.3)
     serve(bandit, 300)
     assert bandit.champion.interactions == ("ua",)
@@ -187,7 +187,7 @@ def test_it_can_do_without_a_search() -> None:
     assert "crosses" in bandit.report()
 
 
-def test_copies_go_on_by_themselves() -> None:
+def test_copies_continue_independently() -> None:
     bandit = AutoML(seed=6, epsilon=0.5)
     serve(bandit, 100)
     waiting = bandit.rank(context(0), ACTIONS)
@@ -202,13 +202,11 @@ def test_copies_go_on_by_themselves() -> None:
         assert each.rank(context(0), ACTIONS).event_id[:12] != waiting.event_id[:12]
 
 
-def test_a_saved_model_goes_on_as_the_saved_one_would() -> None:
+def test_a_loaded_model_continues_like_the_saved_one() -> None:
     bandit = AutoML(seed=6, epsilon=0.5, time_to_live=5, default_reward=-1, max_pending=7)
     serve(bandit, 100)
     waiting = bandit.rank(context(0), ACTIONS)
-    file = io.BytesIO()
-    bandit.save(file)
-    loaded = AutoML.load(file.getvalue())
+    loaded = AutoML.load(saved(bandit))
     assert loaded.pending == 0
     with pytest.raises(InputError, match="since it was made or loaded"):
         loaded.learn(waiting, reward=1)
@@ -219,13 +217,11 @@ def test_a_saved_model_goes_on_as_the_saved_one_would() -> None:
 
 
 def test_a_model_of_another_class_is_refused() -> None:
-    file = io.BytesIO()
-    Workspace(cb_explore_adf=True).save(file)
     with pytest.raises(InputError, match=r"was not saved by AutoML: Workspace.load reads it"):
-        AutoML.load(file.getvalue())
+        AutoML.load(saved(Workspace(cb_explore_adf=True)))
 
 
-def test_what_it_did_is_seen_at_a_glance() -> None:
+def test_repr_and_html_summarise_the_bandit() -> None:
     bandit = AutoML()
     assert repr(bandit) == "AutoML(nothing learnt yet)"
     serve(bandit, 300)
@@ -253,3 +249,41 @@ def test_a_forged_class_in_a_model_is_an_error_of_one_line() -> None:
         InputError, match=r"^the model was not saved by AutoML, and names no class that reads it$"
     ):
         AutoML.load(file.getvalue())
+
+
+def _searched() -> AutoML:
+    bandit = AutoML(lease=100, begin_with=["user*price"], seed=2)
+    serve(bandit, 1500)
+    return bandit
+
+
+def test_a_report_has_champion_evidence_and_reward() -> None:
+    bandit = _searched()
+    bandit.rank(context(0), ACTIONS)
+    report = bandit.report()
+    champion = bandit.champion
+    assert champion.changes > 0
+    for text in (
+        "events               1,500\n",
+        f"average reward       {bandit.average_reward:.4g}\n",
+        f"champion's reward    {champion.reward[0]:.4g} to {champion.reward[1]:.4g} (95% sure) over its ",
+        f"champions before     {champion.changes}\n",
+        "predicted by         the ",
+        "waiting for rewards  1\n",
+        "challenger 1: ",
+        "evidence ",
+        f"champion changes = {champion.changes}\n",
+    ):
+        assert text in report
+    assert champion.reward[0] <= bandit.average_reward + 0.2
+
+
+def test_history_has_the_lines_of_a_journal() -> None:
+    bandit = _searched()
+    decisions = [each["decision"] for each in bandit.history]
+    assert decisions[:2] == ["widen", "rotate"]
+    assert decisions.count("swap") == bandit.champion.changes
+    swap = next(each for each in bandit.history if each["decision"] == "swap")
+    assert {"events", "slot", "kind", "elements", "bounds", "by"} <= swap.keys()
+    events = [each["events"] for each in bandit.history]
+    assert events == sorted(events)

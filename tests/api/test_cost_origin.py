@@ -11,6 +11,7 @@ from onlineauto import AutoML, Workspace
 from onlineauto.interop import read_vw_model, write_vw_model
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.warm_start import challenge
+from tests.api.events import saved
 
 ACTIONS = {name: {"article": name} for name in "abcd"}
 FEATURES = {"user": ["tom", "ann", "bob", "eve"]}
@@ -32,12 +33,6 @@ def _origin(workspace: Workspace) -> float:
     return float(inspection(workspace, names={})["learnt"]["cost_origin"])
 
 
-def _bytes(bandit: AutoML | Workspace) -> bytes:
-    file = io.BytesIO()
-    bandit.save(file)
-    return file.getvalue()
-
-
 @pytest.mark.parametrize("predictor", ["ensemble", "champion"])
 @pytest.mark.parametrize("offset", [1000.0, -1000.0, 1e5])
 def test_an_offset_of_all_rewards_changes_little(offset: float, predictor: str) -> None:
@@ -57,14 +52,14 @@ def test_costs_near_zero_have_no_origin() -> None:
     assert _origin(bandit.workspace) == 0.0
 
 
-def test_a_resumed_model_equals_one_that_went_on() -> None:
+def test_a_loaded_model_equals_one_that_continued() -> None:
     bandit = AutoML(epsilon=0.1, seed=3)
     _serve(bandit, 50, 1000.0)
     for begin in (50, 150):
-        again = AutoML.load(_bytes(bandit))
+        again = AutoML.load(saved(bandit))
         for each in (bandit, again):
             _serve(each, 100, 1000.0, begin=begin)
-        assert _bytes(again) == _bytes(bandit)
+        assert saved(again) == saved(bandit)
 
 
 def _texts(n: int, offset: float) -> list[str]:
@@ -80,7 +75,7 @@ def _texts(n: int, offset: float) -> list[str]:
     return events
 
 
-def test_other_models_take_the_origin_over() -> None:
+def test_exported_and_warm_started_models_keep_the_cost_origin() -> None:
     texts = _texts(300, 1000.0)
     bandit = Workspace(cb_adf=True, automl=4, predict_with="champion").fit(texts)
     assert _origin(bandit) == pytest.approx(-1000.5)
@@ -91,10 +86,10 @@ def test_other_models_take_the_origin_over() -> None:
     file = io.BytesIO()
     write_vw_model(bandit, file)
     assert read_vw_model(file.getvalue()).predict(question) == pytest.approx(costs, abs=2e-3)
-    only_predicts = Workspace.load(io.BytesIO(_bytes(bandit)))
+    only_predicts = Workspace.load(io.BytesIO(saved(bandit)))
     assert only_predicts.predict(question).tolist() == costs.tolist()
     for options in ({}, {"l2": 1e-6}, {"predict_with": "champion"}):
-        started = AutoML(**options).warm_start(_bytes(bandit)).workspace
+        started = AutoML(**options).warm_start(saved(bandit)).workspace
         assert started.predict(question).argmax() == 0
         assert _origin(started) == (0.0 if "l2" in options else pytest.approx(-1000.5))
         started.fit(texts)

@@ -31,8 +31,12 @@ for step in range(10**9):
 """
 
 
-def test_a_log_of_decisions_and_rewards_teaches_another_model(tmp_path: Path) -> None:
-    log = tmp_path / "decisions.dsjson"
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "decisions.dsjson"
+
+
+def test_a_log_of_decisions_and_rewards_teaches_another_model(log: Path) -> None:
     serving = AutoML(decision_log=log, seed=1)
     serve(serving, 200)
     learnt = AutoML().join(log)
@@ -41,8 +45,7 @@ def test_a_log_of_decisions_and_rewards_teaches_another_model(tmp_path: Path) ->
     assert learnt.average_reward == pytest.approx(serving.average_reward)
 
 
-def test_a_line_has_what_others_read(tmp_path: Path) -> None:
-    log = tmp_path / "decisions.dsjson"
+def test_a_logged_line_has_the_fields_of_dsjson(log: Path) -> None:
     bandit = AutoML(decision_log=log, epsilon=0.3, seed=1)
     serve(bandit, 20)
     choice = bandit.rank(context(0), ACTIONS, event_id="last")
@@ -55,8 +58,7 @@ def test_a_line_has_what_others_read(tmp_path: Path) -> None:
     assert len(line["c"]["_multi"]) == 3
 
 
-def test_rewards_are_joined_by_id(tmp_path: Path) -> None:
-    log = tmp_path / "decisions.dsjson"
+def test_rewards_are_joined_by_id(log: Path, tmp_path: Path) -> None:
     bandit = AutoML(decision_log=log)
     choices = [bandit.rank(context(step), ACTIONS) for step in range(30)]
     rewards = {each.event_id: reward(step, each.action) for step, each in enumerate(choices[:20])}
@@ -85,8 +87,7 @@ def test_rewards_alone_are_no_events(tmp_path: Path) -> None:
         AutoML().join(log)
 
 
-def test_a_reward_that_cannot_be_learnt_is_not_logged(tmp_path: Path) -> None:
-    log = tmp_path / "decisions.dsjson"
+def test_a_reward_that_cannot_be_learnt_is_not_logged(log: Path) -> None:
     serving = AutoML(decision_log=log)
     choice = serving.rank(context(0), ACTIONS)
     for reward_of in (1e300, -1e39, 10**40):
@@ -96,8 +97,7 @@ def test_a_reward_that_cannot_be_learnt_is_not_logged(tmp_path: Path) -> None:
     assert AutoML().join(log).events == 1
 
 
-def test_what_a_killed_process_has_returned_is_in_its_log(tmp_path: Path) -> None:
-    log = tmp_path / "decisions.dsjson"
+def test_decisions_returned_before_a_kill_are_in_the_log(log: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", _SERVING, str(log)], stdout=subprocess.PIPE, text=True, env=os.environ
     )
@@ -111,8 +111,7 @@ def test_what_a_killed_process_has_returned_is_in_its_log(tmp_path: Path) -> Non
     assert [json.loads(line)["EventId"] for line in lines] == ids
 
 
-def test_a_problem_is_where_it_is_in_the_log(tmp_path: Path) -> None:
-    log = tmp_path / "decisions.dsjson"
+def test_problems_have_their_line_in_the_log(log: Path) -> None:
     serve(AutoML(decision_log=log), 3)
     with log.open("a") as file:
         file.write("no JSON\n")
@@ -120,8 +119,7 @@ def test_a_problem_is_where_it_is_in_the_log(tmp_path: Path) -> None:
         AutoML().join(log)
 
 
-def test_a_line_that_broke_off_is_ended(tmp_path: Path) -> None:
-    log = tmp_path / "decisions.dsjson"
+def test_a_truncated_line_is_completed_before_the_next_one(log: Path) -> None:
     serve(AutoML(decision_log=log), 3)
     with log.open("a") as file:
         file.write('{"EventId":"torn","a":[1')
@@ -130,8 +128,8 @@ def test_a_line_that_broke_off_is_ended(tmp_path: Path) -> None:
         assert AutoML().join(log).events == 6
 
 
-def test_copies_and_loaded_models_log_too(tmp_path: Path) -> None:
-    log, model = tmp_path / "decisions.dsjson", tmp_path / "model.oam"
+def test_copies_and_loaded_models_log_too(log: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.oam"
     bandit = AutoML(decision_log=log)
     serve(copy.deepcopy(bandit), 5)
     serve(bandit, 5)
@@ -153,7 +151,7 @@ def test_a_log_that_does_not_exist_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device")  # noqa: PTH110
-def test_a_decision_that_could_not_be_logged_is_none() -> None:
+def test_a_decision_that_cannot_be_logged_is_not_made() -> None:
     bandit = AutoML(decision_log="/dev/full")
     with pytest.raises(OSError, match="No space left"):
         bandit.rank(context(0), ACTIONS)
@@ -162,9 +160,7 @@ def test_a_decision_that_could_not_be_logged_is_none() -> None:
 
 @pytest.mark.parametrize("end", [b"", bytes(20)], ids=["cut off", "zeros"])
 @pytest.mark.parametrize("apart", [False, True])
-def test_a_reward_that_broke_off_is_a_malformed_line_and_no_bad_reward(
-    tmp_path: Path, apart: bool, end: bytes
-) -> None:
+def test_a_truncated_reward_is_a_malformed_line(tmp_path: Path, apart: bool, end: bytes) -> None:
     log, late = tmp_path / "log.dsjson", tmp_path / "late.dsjson"
     bandit = AutoML(decision_log=log)
     for number in range(5):

@@ -47,7 +47,7 @@ def _as_json(event: dict[str, Any]) -> str:
     return json.dumps(context)
 
 
-def test_every_format_is_found_out(tmp_path: Path, fitted: AutoML) -> None:
+def test_every_format_is_recognised(tmp_path: Path, fitted: AutoML) -> None:
     events = _with_costs()
     texts = [event_text(event) for event in events]
     for name, content in {
@@ -106,7 +106,7 @@ def test_a_frame_that_cannot_be_read_is_explained(monkeypatch: pytest.MonkeyPatc
         AutoML().fit(frame, actions="took", reward="earned", probability="p")
 
 
-def test_malformed_lines_are_summed_up_in_one_warning() -> None:
+def test_malformed_lines_cause_one_warning() -> None:
     text = "\n".join(map(event_text, _with_costs()))
     text += "\nshared |a x\n0:b:1 |a y\n\n0:1:2 |a y\n\n0:1:3 |a y\n\n"
     with pytest.warns(UserWarning, match=r"^3 problems in the input:\n  2, .* first: <bytes>:\d+:") as all_of:
@@ -143,7 +143,7 @@ def test_what_cannot_be_learnt_is_explained(source: Any, message: str) -> None:
             AutoML().fit(source)
 
 
-def test_what_came_before_a_problem_is_learnt() -> None:
+def test_events_before_a_problem_are_learnt() -> None:
     bandit = AutoML()
     events = [*logged(50), {"actions": []}]
     with pytest.raises(InputError, match="event 50: actions is empty"):
@@ -151,7 +151,7 @@ def test_what_came_before_a_problem_is_learnt() -> None:
     assert bandit.events == 50
 
 
-def test_a_bar_is_shown_if_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_progress_bar_is_displayed_if_requested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("tqdm")
     path = tmp_path / "events.txt"
     path.write_text("\n".join(map(event_text, _with_costs())))
@@ -180,7 +180,7 @@ def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("actions", [None, 3, "ab"])
-def test_an_event_whose_actions_are_none_is_located(actions: Any) -> None:
+def test_malformed_actions_are_located(actions: Any) -> None:
     events = list(logged(2))
     events[1]["actions"] = actions
     with pytest.raises(InputError, match=r"^event 1: actions are a list or a mapping of features"):

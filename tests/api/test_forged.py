@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
 
 from onlineauto import AutoML, InputError
 from onlineauto.workspace.model_file import decode_tree, encode_tree
-from tests.api.events import serve
+from tests.api.events import saved, serve
 
 FORGERIES: list[tuple[str, Any]] = [
     ("class", "AutoMLRegressor"),
@@ -31,10 +30,9 @@ FORGERIES: list[tuple[str, Any]] = [
 
 
 def _saved() -> dict[str, Any]:
-    bandit, file = AutoML(hash_bits=8), io.BytesIO()
+    bandit = AutoML(hash_bits=8)
     serve(bandit, 20)
-    bandit.save(file)
-    return decode_tree(file.getvalue(), name="the model")
+    return decode_tree(saved(bandit), name="the model")
 
 
 @pytest.mark.parametrize(("place", "value"), FORGERIES)

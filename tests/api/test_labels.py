@@ -1,6 +1,5 @@
 """The labels of AutoMLClassifier: how many there may be, and which of them are one class."""
 
-import io
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 from onlineauto import AutoMLClassifier, InputError, OptionError
+from tests.api.events import saved
 
 SMALL: dict[str, Any] = {"live_configs": 1, "hash_bits": 8}
 
@@ -32,16 +32,15 @@ def in_a_file(model: AutoMLClassifier, labels: list[Any], tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("learn", [one_by_one, in_a_list, in_a_file])
-def test_an_id_as_label_is_an_error_after_100_classes_and_what_was_learnt_is_usable(
+def test_more_than_100_classes_are_rejected_and_the_model_stays_usable(
     learn: Callable[[AutoMLClassifier, list[Any], Path], None], tmp_path: Path
 ) -> None:
-    model, file = AutoMLClassifier(**SMALL), io.BytesIO()
+    model = AutoMLClassifier(**SMALL)
     with pytest.raises(InputError, match=r"label 1100 would be class 101, but max_labels is 100: .*merge"):
         learn(model, [*range(1000, 1100), 1000, 1100, 1001, *range(1101, 1200)], tmp_path)
     assert model.labels == list(range(1000, 1100))
     assert model.events == 101
-    model.save(file)
-    loaded = AutoMLClassifier.load(file.getvalue())
+    loaded = AutoMLClassifier.load(saved(model))
     assert loaded.predict_proba({"x": 1}) == model.predict_proba({"x": 1})
     loaded.learn({"x": 1}, 1099)
     with pytest.raises(InputError, match="the label 7 would be class 101"):
@@ -59,17 +58,16 @@ def test_the_event_of_a_label_beyond_the_limit_is_located() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1, -1, 2.5, "9", None, float("nan"), True], ids=repr)
-def test_a_limit_that_is_none_is_refused(limit: Any) -> None:
+def test_invalid_limits_of_labels_are_rejected(limit: Any) -> None:
     with pytest.raises(OptionError, match="max_labels cannot be "):
         AutoMLClassifier(max_labels=limit)
 
 
 def test_equal_labels_are_one_class_named_by_the_first() -> None:
-    model, file = AutoMLClassifier(**SMALL), io.BytesIO()
+    model = AutoMLClassifier(**SMALL)
     one_by_one(model, [True, 1, 1.0, np.int8(1), np.True_, Decimal(1), "1", 0, False, -0.0], Path())
     assert [(type(label), label) for label in model.labels] == [(bool, True), (str, "1"), (int, 0)]
-    model.save(file)
-    loaded = AutoMLClassifier.load(file.getvalue())
+    loaded = AutoMLClassifier.load(saved(model))
     assert list(map(type, loaded.labels)) == [bool, str, int]
     in_a_list(loaded, [1, 0.0, "1", np.float32(1)], Path())
     assert len(loaded.labels) == 3

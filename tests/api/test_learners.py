@@ -1,11 +1,10 @@
 """AutoMLRegressor and AutoMLClassifier: what they learn, in what order, from what, and what they refuse."""
 
 import copy
-import io
 import math
 import pickle
 import random
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError, OptionError
 from onlineauto.api.numbers import Moments, NumberEncoder
+from tests.api.events import saved
 
 Pairs = list[tuple[dict[str, Any], Any]]
 
@@ -42,7 +42,7 @@ def colours(n: int, labels: tuple[Any, ...]) -> Pairs:
     return made
 
 
-def test_regression_finds_what_acts_together() -> None:
+def test_regression_finds_interactions() -> None:
     model = AutoMLRegressor().fit(prices(4000))
     assert "rooms*town" in model.champion.interactions
     assert model.predict({"rooms": 4, "town": "Ulm"}) == pytest.approx(1120, abs=10)
@@ -57,7 +57,7 @@ def test_units_do_not_matter() -> None:
     )
 
 
-def test_neither_does_the_order_of_features() -> None:
+def test_the_order_of_features_does_not_matter() -> None:
     events = prices(200)
     turned = [(dict(reversed(features.items())), label) for features, label in events]
     one, other = AutoMLRegressor().fit(events), AutoMLRegressor().fit(turned)
@@ -65,7 +65,7 @@ def test_neither_does_the_order_of_features() -> None:
 
 
 @pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
-def test_one_by_one_is_as_all_at_once(make: Any) -> None:
+def test_learn_and_fit_are_equal(make: Any) -> None:
     events = prices(300) if make is AutoMLRegressor else colours(300, ("a", "b", "c"))
     one, all_ = make(), make().fit(events)
     for features, label in events:
@@ -124,7 +124,7 @@ def test_labels_of_any_kind(labels: tuple[Any, ...]) -> None:
     assert list(model.champions) == model.labels[:1]
 
 
-def test_before_and_with_one_label() -> None:
+def test_predictions_before_and_with_one_label() -> None:
     model = AutoMLClassifier()
     assert (model.predict({"a": 1}), model.predict_proba({"a": 1}), model.labels) == (None, {}, [])
     assert math.isnan(model.average_loss)
@@ -193,26 +193,24 @@ def test_columns_are_named_by_the_names_that_the_frame_has(names: tuple[Any, ...
 
 
 @pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
-def test_files_and_copies_go_on_as_the_model(make: Any) -> None:
+def test_files_and_copies_continue_like_the_model(make: Any) -> None:
     events = prices(400) if make is AutoMLRegressor else colours(400, (True, 2, "x"))
-    file, model = io.BytesIO(), make(live_configs=2).fit(events[:300])
-    model.save(file)
-    models = [model, make.load(file.getvalue()), copy.deepcopy(model), pickle.loads(pickle.dumps(model))]  # noqa: S301
+    model = make(live_configs=2).fit(events[:300])
+    models = [model, make.load(saved(model)), copy.deepcopy(model), pickle.loads(pickle.dumps(model))]  # noqa: S301
     losses = {(each.fit(events[300:]).average_loss, each.events) for each in models}
     assert len(losses) == 1
     assert len({str(each.predict(events[0][0])) for each in models}) == 1
     other = AutoMLClassifier if make is AutoMLRegressor else AutoMLRegressor
     with pytest.raises(InputError, match=f"{make.__name__}.load reads it"):
-        other.load(file.getvalue())
+        other.load(saved(model))
 
 
 def test_a_model_with_names_that_are_not_utf8_is_saved() -> None:
-    model, file = AutoMLRegressor(live_configs=1), io.BytesIO()
+    model = AutoMLRegressor(live_configs=1)
     row = {"pre\udce9o": 2.0, "é": 1.0}
     for step in range(40):
         model.learn(row | {"é": float(step % 3)}, step % 3)
-    model.save(file)
-    loaded = AutoMLRegressor.load(file.getvalue())
+    loaded = AutoMLRegressor.load(saved(model))
     assert loaded.predict(row) == model.predict(row)
     model.learn(row, 1.0)
     loaded.learn(row, 1.0)
@@ -221,13 +219,12 @@ def test_a_model_with_names_that_are_not_utf8_is_saved() -> None:
 
 @pytest.mark.parametrize("label", [(1, 2), b"x", 10**30, "\ud800"], ids=repr)
 def test_a_label_that_no_file_can_have_is_refused_and_the_model_can_be_saved(label: Any) -> None:
-    model, file = AutoMLClassifier(live_configs=1).fit([({"a": 1}, "p"), ({"a": 2}, "q")]), io.BytesIO()
+    model = AutoMLClassifier(live_configs=1).fit([({"a": 1}, "p"), ({"a": 2}, "q")])
     with pytest.raises(InputError, match=r"label .* (a file can have|cannot be in a file)"):
         model.learn({"a": 1}, label)
     with pytest.raises(InputError, match=r"event 1: .*label"):
         model.fit([({"a": 1}, "q"), ({"a": 1}, label)])
-    model.save(file)
-    assert AutoMLClassifier.load(file.getvalue()).labels == ["p", "q"]
+    assert AutoMLClassifier.load(saved(model)).labels == ["p", "q"]
 
 
 @pytest.mark.parametrize(
@@ -291,32 +288,15 @@ def test_other_refusals() -> None:
 
 def test_threads_share_a_model() -> None:
     model, events = AutoMLClassifier(live_configs=2), colours(100, ("a", "b", "c"))
-    failures: list[BaseException] = []
 
-    def work() -> None:
-        try:
-            for features, label in events:
-                assert sum(model.predict_proba(features).values()) == pytest.approx(1) or not model.labels
-                model.learn(features, label)
-        except BaseException as error:
-            failures.append(error)
+    def work(_: int) -> None:
+        for features, label in events:
+            assert sum(model.predict_proba(features).values()) == pytest.approx(1) or not model.labels
+            model.learn(features, label)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert not failures
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     assert model.events == 400
-
-
-def test_many_are_asked_as_one() -> None:
-    events = colours(300, ("a", "b", "c"))
-    model = AutoMLClassifier().fit(events)
-    rows = [features for features, _ in events[:5]]
-    each = [list(model.predict_proba(row).values()) for row in rows]
-    assert model.predict_proba_each(rows) == pytest.approx(np.array(each))
-    assert AutoMLRegressor().predict_each([]).shape == (0,)
 
 
 def test_moments_are_those_of_numpy() -> None:
@@ -352,7 +332,7 @@ def test_first_numbers_that_are_equal_but_for_rounding_are_no_scale() -> None:
         model.learn({"edge": edge}, edge > 1)
 
 
-def test_what_is_not_a_number_is_left_as_it_is() -> None:
+def test_values_that_are_not_numbers_are_unchanged() -> None:
     given = {"a": True, "b": "x", "c": None, "d": ["y"], "e": {"f": 2}, "g": math.nan, "h": np.True_}
     assert NumberEncoder().encode_features(given) == given
     assert NumberEncoder().encode_features({"x": np.float32(3)}) == {"x": {"x": 1.0}}

@@ -74,7 +74,7 @@ def joined(path: Path) -> tuple[bytes, int, str]:
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_line_that_cannot_be_applied_stops_nothing(kind: str, log: Path, tmp_path: Path) -> None:
+def test_an_invalid_line_is_skipped(kind: str, log: Path, tmp_path: Path) -> None:
     expected, events, said = joined(log)
     assert (events, said) == (4, "")
     lines, path = log.read_bytes().splitlines(), tmp_path / "log.dsjson"
@@ -87,7 +87,7 @@ def test_a_line_that_cannot_be_applied_stops_nothing(kind: str, log: Path, tmp_p
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 8), st.sampled_from(sorted(BAD))), max_size=6))
-def test_several_such_lines_stop_nothing(log: Path, tmp_path: Path, drawn: list[tuple[int, str]]) -> None:
+def test_several_invalid_lines_are_skipped(log: Path, tmp_path: Path, drawn: list[tuple[int, str]]) -> None:
     lines, path = log.read_bytes().splitlines(), tmp_path / "log.dsjson"
     for place, kind in drawn:
         lines.insert(place, BAD[kind])
@@ -98,7 +98,7 @@ def test_several_such_lines_stop_nothing(log: Path, tmp_path: Path, drawn: list[
 
 
 @pytest.mark.parametrize("kind", ["no JSON", "binary", "torn", "an array"])
-def test_the_first_line_does_not_decide_what_a_log_is(kind: str, log: Path, tmp_path: Path) -> None:
+def test_an_invalid_first_line_does_not_change_the_format(kind: str, log: Path, tmp_path: Path) -> None:
     path = tmp_path / "log.dsjson"
     labelled = b"{%b,%b,%b}" % (HEAD, LABEL, C)
     path.write_bytes(b"\n".join([BAD[kind], *[labelled] * 5]) + b"\n")
@@ -106,7 +106,7 @@ def test_the_first_line_does_not_decide_what_a_log_is(kind: str, log: Path, tmp_
         assert AutoML().fit(path).events == 5
 
 
-def test_a_log_that_breaks_off_in_gzip_is_learnt_to_that_place(log: Path, tmp_path: Path) -> None:
+def test_a_truncated_gzip_log_is_learnt_up_to_its_end(log: Path, tmp_path: Path) -> None:
     import gzip
 
     path = tmp_path / "log.gz"
@@ -117,7 +117,7 @@ def test_a_log_that_breaks_off_in_gzip_is_learnt_to_that_place(log: Path, tmp_pa
     assert model.events > 3
 
 
-def test_a_line_that_broke_off_does_not_take_the_next_one_with_it(
+def test_a_truncated_line_does_not_damage_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "log.dsjson"

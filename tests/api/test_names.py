@@ -160,7 +160,7 @@ def test_a_regressor_predicts_many_events_like_each() -> None:
     assert model.predict(rows) == pytest.approx([model.predict(row) for row in rows])
     assert model.predict(rows).tolist() == model.predict_each(rows).tolist()
     assert isinstance(model.predict({"x": 1}), float)
-    assert model.predict([]).shape == (0,)
+    assert model.predict([]).shape == model.predict_each([]).shape == (0,)
     assert model.predict(np.ones((2, 3))).shape == (2,)
     with pytest.raises(InputError, match="features are a mapping of name to value, not int"):
         model.predict([1])  # type: ignore[list-item]
@@ -216,3 +216,23 @@ def arrays_of(tree: Any) -> list[Any]:
         return [tree] * bool(tree.size)
     parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list | tuple) else ()
     return [array for part in parts for array in arrays_of(part)]
+
+
+pandas = pytest.importorskip("pandas")
+
+
+@pytest.mark.parametrize("learn_at", ["reward", "wait"])
+def test_decisions_that_wait_get_the_names_of_identities(learn_at: Any) -> None:
+    frame = {"user": ["x", "y"] * 20, "arm": [1, 2] * 20, "reward": [1.0, 0.0] * 20, "p": [0.5] * 40}
+
+    def bandit(arm: Any) -> AutoML:
+        found = AutoML(seed=1, learn_at=learn_at, max_pending=1)
+        waiting = found.rank({"user": "x"}, [{"arm": arm(1)}, {"arm": arm(2)}])
+        found.fit(pandas.DataFrame(frame), actions="arm", reward="reward", probability="p")
+        found.learn(waiting, reward=1)
+        found.rank({"user": "x"}, [{"arm": arm(1)}, {"arm": arm(2)}])
+        found.rank({"user": "x"}, [{"arm": arm(1)}, {"arm": arm(2)}])
+        return found
+
+    assert bandit(int).workspace.weights.tobytes() == bandit(str).workspace.weights.tobytes()
+    assert bandit(int).events == 41

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import io
+import copy
 import math
+import multiprocessing
+import os
 import pickle
 import zlib
 from decimal import Decimal
@@ -14,8 +16,9 @@ import numpy as np
 import pytest
 
 from onlineauto import AutoML, InputError, OptionError
+from onlineauto.api.decisions.decisions import EventIds
 from onlineauto.api.decisions.pending import Pending
-from tests.api.events import ACTIONS, context
+from tests.api.events import ACTIONS, context, saved
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -43,7 +46,7 @@ def test_a_decision_expires() -> None:
         bandit.learn(early, reward=1)
 
 
-def test_the_oldest_gives_way() -> None:
+def test_the_oldest_decision_expires_beyond_the_limit() -> None:
     bandit = AutoML(max_pending=3)
     choices = [bandit.rank(context(step), ACTIONS) for step in range(5)]
     assert (bandit.pending, bandit.expired) == (3, 2)
@@ -73,7 +76,7 @@ def test_a_default_reward_is_learnt_when_a_decision_expires() -> None:
     assert bandit.average_reward == pytest.approx(-2, rel=0.2)
 
 
-def test_ended_decisions_are_forgotten_in_the_end() -> None:
+def test_ids_of_ended_decisions_are_forgotten() -> None:
     bandit = AutoML(max_pending=2)
     first = bandit.rank(context(0), ACTIONS)
     bandit.learn(first, reward=1)
@@ -114,10 +117,9 @@ def test_a_reward_can_be_learnt_once_its_decision_has_waited() -> None:
         twin.learn(context(step), ACTIONS, **known, reward=float(clicked))
     assert (bandit.events, bandit.pending) == (0, 40)
     bandit = pickle.loads(pickle.dumps(bandit))  # noqa: S301 - our own bytes
-    bandit.save(file := io.BytesIO())
     late = _Clock()
     late.now = 5_000.0
-    bandit = AutoML.load(file.getvalue(), clock=late)
+    bandit = AutoML.load(saved(bandit), clock=late)
     assert (bandit.events, bandit.pending, bandit.expire()) == (0, 40, 0)
     late.now += 11
     assert bandit.expire() == 40
@@ -136,9 +138,8 @@ def test_a_file_keeps_waiting_decisions_with_any_values(value: Any) -> None:
     choice = bandit.rank(*event)
     bandit.learn(choice, reward=1)
     twin.learn(*event, action=choice.action, probability=choice.probability, reward=1)
-    bandit.save(file := io.BytesIO())
     clock = _Clock()
-    loaded = AutoML.load(file.getvalue(), clock=clock)
+    loaded = AutoML.load(saved(bandit), clock=clock)
     clock.now += 11
     assert loaded.expire() == 1
     assert (loaded.predict(*event) == twin.predict(*event)).all()
@@ -158,3 +159,24 @@ def test_malformed_waiting_decisions_are_refused(rows: Any) -> None:
     packed = rows if rows == b"" else zlib.compress(msgspec.msgpack.encode(rows))
     with pytest.raises(ValueError, match="wait"):
         Pending(limit=1, time_to_live=1).unpack(packed)
+
+
+def test_copies_give_other_ids() -> None:
+    ids = EventIds()
+    first = next(ids)
+    assert next(copy.deepcopy(ids))[:12] != first[:12]
+    assert next(ids)[:13] == first[:13]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_process_gives_other_ids() -> None:
+    ids = EventIds()
+    first = next(ids)
+    fork = multiprocessing.get_context("fork")
+    queue = fork.SimpleQueue()
+    child = fork.Process(target=lambda: queue.put(next(ids)))
+    child.start()
+    assert queue.get()[:12] != first[:12]
+    child.join()
+    assert next(ids)[:13] == first[:13]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from onlineauto import AutoML, InputError
+from tests.api.events import ACTIONS, context, reward
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ACTIONS: list[dict[str, Any]] = [
+    from onlineauto import Choice
+
+ARTICLES: list[dict[str, Any]] = [
     {"article": "politics"},
     {"article": "sports"},
     {"article": "music", "length": 3.5},
@@ -20,7 +25,7 @@ ACTIONS: list[dict[str, Any]] = [
 
 
 def asked(number: int) -> tuple[dict[str, Any], list[dict[str, Any]], str]:
-    return {"user": f"u{number % 5}", "age": number % 7}, ACTIONS[: 2 + number % 2], f"e{number}"
+    return {"user": f"u{number % 5}", "age": number % 7}, ARTICLES[: 2 + number % 2], f"e{number}"
 
 
 def taught(**options: Any) -> AutoML:
@@ -31,7 +36,7 @@ def taught(**options: Any) -> AutoML:
     return bandit
 
 
-def test_many_decisions_are_those_of_single_calls(tmp_path: Path) -> None:
+def test_rank_many_equals_single_calls_of_rank(tmp_path: Path) -> None:
     one, other = taught(decision_log=tmp_path / "one"), taught(decision_log=tmp_path / "other")
     singles = [one.rank(*asked(number)[:2], event_id=asked(number)[2]) for number in range(50)]
     many = other.rank_many(asked(number) for number in range(50))
@@ -55,7 +60,7 @@ def test_many_decisions_are_those_of_single_calls(tmp_path: Path) -> None:
 
 def test_each_of_many_decisions_fails_alone() -> None:
     bandit = AutoML()
-    wrong: list[Any] = [asked(0), ({}, []), ({"a": object()}, ACTIONS), asked(0), 5, ({},), asked(1)]
+    wrong: list[Any] = [asked(0), ({}, []), ({"a": object()}, ARTICLES), asked(0), 5, ({},), asked(1)]
     found = bandit.rank_many(wrong)
     assert [isinstance(each, InputError) for each in found] == [False, True, True, True, True, True, False]
     for index in (1, 2, 3):
@@ -64,3 +69,37 @@ def test_each_of_many_decisions_fails_alone() -> None:
         assert str(single.value) == str(found[index])
     assert bandit.pending == 2
     assert bandit.rank_many([]) == []
+
+
+RANKING, EACH = 7, 150
+
+
+def test_seven_threads_rank_and_one_learns() -> None:
+    bandit = AutoML(seed=1)
+    decided: SimpleQueue[tuple[int, Choice] | None] = SimpleQueue()
+
+    def rank(_: int) -> None:
+        try:
+            for step in range(EACH):
+                choice = bandit.rank(context(step), ACTIONS)
+                assert choice.pmf.sum() == pytest.approx(1, abs=1e-5)
+                assert choice.probability == choice.pmf[choice.action]
+                decided.put((step, choice))
+        finally:
+            decided.put(None)
+
+    with ThreadPoolExecutor(RANKING) as pool:
+        ranks, left = pool.map(rank, range(RANKING)), RANKING
+        while left:
+            found = decided.get()
+            if found is None:
+                left -= 1
+                continue
+            step, choice = found
+            bandit.learn(choice.event_id, reward=reward(step, choice.action))
+        list(ranks)
+    assert (bandit.events, bandit.pending) == (RANKING * EACH, 0)
+    for step in range(EACH):  # threads may have ranked most events before the first was learnt
+        choice = bandit.rank(context(step), ACTIONS)
+        bandit.learn(choice.event_id, reward=reward(step, choice.action))
+    assert [int(np.argmax(bandit.predict(context(step), ACTIONS))) for step in range(3)] == [0, 1, 2]

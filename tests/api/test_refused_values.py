@@ -2,8 +2,6 @@
 
 import io
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,8 @@ from onlineauto import (
     Workspace,
 )
 from onlineauto.explorers import Bag, Cover
+from tests.api.events import saved
+from tests.processes import python
 
 MODELS = (AutoML, AutoMLRegressor, AutoMLClassifier, Workspace)
 LINES = (AutoMLRegressor, AutoMLClassifier)
@@ -27,7 +27,7 @@ LINES = (AutoMLRegressor, AutoMLClassifier)
 
 @pytest.mark.parametrize("make", MODELS)
 @pytest.mark.parametrize("value", [3, None, 3.5, [], True], ids=repr)
-def test_what_is_no_file_is_named(make: Any, value: Any) -> None:
+def test_values_that_are_not_files_are_rejected(make: Any, value: Any) -> None:
     with pytest.raises(OptionError, match=rf"cannot save to {value!r}: give a path".replace("[]", r"\[\]")):
         make().save(value)
     with pytest.raises(OptionError, match=rf"cannot load {value!r}: give a path".replace("[]", r"\[\]")):
@@ -37,14 +37,14 @@ def test_what_is_no_file_is_named(make: Any, value: Any) -> None:
             make().warm_start(value)
 
 
-def test_a_text_file_takes_no_model() -> None:
+def test_a_text_file_is_rejected() -> None:
     with pytest.raises(OptionError, match="binary file"):
         AutoML().save(io.StringIO())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("make", LINES)
 @pytest.mark.parametrize("value", [3, None, True], ids=repr)
-def test_what_has_no_features_is_named(make: Any, value: Any) -> None:
+def test_values_without_features_are_rejected(make: Any, value: Any) -> None:
     for predict in (make().predict, getattr(make(), "predict_proba", make().predict)):
         with pytest.raises(InputError, match=f"^{value!r} has no features"):
             predict(value)
@@ -56,14 +56,14 @@ def test_what_has_no_features_is_named(make: Any, value: Any) -> None:
 
 @pytest.mark.parametrize("make", LINES)
 @pytest.mark.parametrize("item", ["abc", ({"x": 1},), ({"x": 1}, 1, 1.0, 1)], ids=repr)
-def test_an_item_that_is_no_event_is_located(make: Any, item: Any) -> None:
+def test_items_that_are_not_events_are_located(make: Any, item: Any) -> None:
     model = make()
     with pytest.raises(InputError, match=r"^event 1: features are a mapping"):
         model.fit([({"x": 1}, 1), item])
     assert model.events == 1
 
 
-def test_what_is_no_source_is_named() -> None:
+def test_values_that_are_not_sources_are_rejected() -> None:
     with pytest.raises(InputError, match=r"^3 is not a source of events"):
         Workspace().fit(3)  # type: ignore[arg-type]
 
@@ -103,12 +103,11 @@ def test_an_interaction_is_a_text(make: Any, value: Any) -> None:
 
 @pytest.mark.parametrize("make", [AutoML, *LINES])
 def test_a_search_begins_with_names_that_are_not_utf8(make: Any) -> None:
-    model, file = make(begin_with=["pre\udce9*town"], live_configs=2), io.BytesIO()
+    model = make(begin_with=["pre\udce9*town"], live_configs=2)
     if make is not AutoML:
         model.fit([({"pre\udce9": n % 3, "town": "x"}, "pqr"[n % 3] if make is AutoMLClassifier else n)
                    for n in range(20)])  # fmt: skip
-    model.save(file)
-    loaded = make.load(file.getvalue())
+    loaded = make.load(saved(model))
     assert loaded.champion.interactions == model.champion.interactions
     if make is AutoMLClassifier:
         for each in (model, loaded):
@@ -122,12 +121,9 @@ def test_options_that_no_model_can_keep_are_refused_before_a_run_and_not_after(t
     data, model = tmp_path / "data.txt", tmp_path / "model.oam"
     data.write_bytes(b"1 |a\xff x |b y\n")
     words = ["-d", str(data), "--experimental_full_name_interactions", "a\udcff|b"]
-    run = subprocess.run(
-        [sys.executable, "-m", "onlineauto", *words, "-f", str(model)], capture_output=True, check=False
-    )
-    assert run.returncode == 2
-    assert b"no model file can keep the options" in run.stderr
-    assert b"Traceback" not in run.stderr + run.stdout
-    assert b"average" not in run.stderr
+    run = python("-m", "onlineauto", *words, "-f", str(model), code=2)
+    assert "no model file can keep the options" in run.stderr
+    assert "Traceback" not in run.stderr + run.stdout
+    assert "average" not in run.stderr
     with pytest.raises(OnlineautoError, match="no model file can keep"):
         Workspace(ignore_linear=["a\udcff"]).save(io.BytesIO())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from onlineauto import AutoML, InputError, OptionError, Workspace
 from onlineauto.interop import event_text, write_vw_model
-from tests.api.events import ACTIONS, context, logged, serve
+from tests.api.events import ACTIONS, context, logged, saved, serve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,12 +21,6 @@ def _texts(n: int = 300) -> list[str]:
     for event in events:
         event["cost"] = -event.pop("reward")
     return list(map(event_text, events))
-
-
-def _bytes(model: Workspace | AutoML) -> bytes:
-    file = io.BytesIO()
-    model.save(file)
-    return file.getvalue()
 
 
 def _same_predictions(one: Any, other: Any) -> bool:
@@ -52,7 +45,7 @@ def _same_predictions(one: Any, other: Any) -> bool:
 def test_the_champion_predicts_what_it_predicted(options: dict[str, Any]) -> None:
     old = Workspace(cb_explore_adf=True, **options).fit(_texts())
     explorer = None if "automl" in options else "greedy"
-    bandit = AutoML(explorer=explorer, l2=options.get("l2")).warm_start(_bytes(old))
+    bandit = AutoML(explorer=explorer, l2=options.get("l2")).warm_start(saved(old))
     assert _same_predictions(bandit.workspace, old)
     assert bandit.champion.learning_rate == pytest.approx(options.get("learning_rate", 0.5))
     serve(bandit, 900)
@@ -61,16 +54,16 @@ def test_the_champion_predicts_what_it_predicted(options: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("explorer", ["squarecb", None])
-def test_another_kind_of_exploring_costs_nothing(explorer: str | None) -> None:
+def test_another_explorer_keeps_the_predictions_of_the_old_model(explorer: str | None) -> None:
     old = Workspace(cb_adf=True, quadratic="ua").fit(_texts())
-    bandit = AutoML(explorer=explorer).warm_start(_bytes(old))
+    bandit = AutoML(explorer=explorer).warm_start(saved(old))
     costs = old.predict("shared |user user=tom\n|article article=x\n|article article=y\n")
     pmf = bandit.workspace.predict("shared |user user=tom\n|article article=x\n|article article=y\n")
     assert np.argmax(pmf) == np.argmin(costs)
     assert max(pmf) > 0.6  # by default too, though the errors of the old model are unknown
 
 
-def test_models_of_vw_are_taken_too(tmp_path: Path) -> None:
+def test_models_of_vw_can_start_a_search(tmp_path: Path) -> None:
     path = tmp_path / "vw.model"
     old = Workspace(cb_explore_adf=True, vw_exact=True, quadratic="ua", epsilon=0.05).fit(_texts())
     write_vw_model(old, path)
@@ -83,7 +76,7 @@ def test_models_of_vw_are_taken_too(tmp_path: Path) -> None:
             AutoML.load(source)
 
 
-def test_namespaces_that_a_model_has_not_kept_are_asked_for(tmp_path: Path) -> None:
+def test_unknown_namespaces_of_a_model_are_requested(tmp_path: Path) -> None:
     path = tmp_path / "vw.model"
     old = Workspace(cb_explore_adf=True, vw_exact=True, quadratic="::").fit(_texts())
     write_vw_model(old, path)
@@ -97,25 +90,25 @@ def test_namespaces_that_a_model_has_not_kept_are_asked_for(tmp_path: Path) -> N
 def test_the_table_has_to_have_as_many_rows() -> None:
     old = Workspace(cb_explore_adf=True, bit_precision=20)
     with pytest.raises(OptionError, match=r"a table of 1048576 rows, .* make this model with hash_bits=20"):
-        AutoML().warm_start(_bytes(old))
-    AutoML(hash_bits=20).warm_start(_bytes(old))
+        AutoML().warm_start(saved(old))
+    AutoML(hash_bits=20).warm_start(saved(old))
 
 
 def test_weights_have_to_mean_the_same() -> None:
     with pytest.raises(OptionError, match="was made with hash_seed=3: make this model with it"):
-        AutoML().warm_start(_bytes(Workspace(cb_explore_adf=True, hash_seed=3)))
+        AutoML().warm_start(saved(Workspace(cb_explore_adf=True, hash_seed=3)))
     with pytest.raises(OptionError, match="learns events of kind simple"):
-        AutoML().warm_start(_bytes(Workspace()))
+        AutoML().warm_start(saved(Workspace()))
     bandit = AutoML()
     serve(bandit, 3)
     with pytest.raises(OptionError, match="has learnt already"):
-        bandit.warm_start(_bytes(Workspace(cb_explore_adf=True)))
+        bandit.warm_start(saved(Workspace(cb_explore_adf=True)))
     with pytest.raises(OptionError, match="needs a model that searches"):
-        AutoML(live_configs=None).warm_start(_bytes(Workspace(cb_explore_adf=True)))
+        AutoML(live_configs=None).warm_start(saved(Workspace(cb_explore_adf=True)))
     with pytest.raises(
         OptionError, match=r"crosses user\*article\*tags\*price: a search crosses two or three"
     ):
-        AutoML().warm_start(_bytes(Workspace(cb_explore_adf=True, interactions="uatp").fit(_texts())))
+        AutoML().warm_start(saved(Workspace(cb_explore_adf=True, interactions="uatp").fit(_texts())))
     with pytest.raises(InputError, match="cannot read the model no/such"):
         AutoML().warm_start("no/such")
     with pytest.raises(InputError):
@@ -141,8 +134,8 @@ def test_a_search_begins_with_interactions_of_ones_own() -> None:
 
 def test_a_warm_started_model_is_saved_and_copied() -> None:
     old = Workspace(cb_explore_adf=True, quadratic="ua").fit(_texts())
-    bandit = AutoML(seed=3).warm_start(_bytes(old))
-    again = AutoML.load(_bytes(bandit))
+    bandit = AutoML(seed=3).warm_start(saved(old))
+    again = AutoML.load(saved(bandit))
     assert serve(again, 600) == serve(bandit, 600)
     assert again.history == bandit.history
 

@@ -12,7 +12,7 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.oracles.oracle import Oracle, SearchSpace
 from onlineauto.automl.priorities import PRIORITIES, Priority
 from onlineauto.automl.random_draw import RandomOrder
-from onlineauto.options.option import options_of
+from onlineauto.options.registry import options_of
 from onlineauto.testing import check_oracle, check_priority
 
 pytestmark = pytest.mark.lane("quick")

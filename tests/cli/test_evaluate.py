@@ -9,28 +9,27 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto import AutoML
-from onlineauto.cli.main import main
 from onlineauto.workspace.workspace import Workspace
 from tests.property.model_draws import draw_stream
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.cli.conftest import Command
+
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def log(tmp_path: Path) -> Path:
     configuration = Workspace(cb_explore_adf=True).configuration
     path = tmp_path / "log.txt"
     path.write_text("".join(draw_stream(random.Random(2), configuration, n=1500)))
     return path
 
 
-def test_table_report_and_picture(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_report_and_picture(run: Command, log: Path, tmp_path: Path) -> None:
     Workspace(cb_explore_adf=True, quadratic=["::"], bit_precision=10).fit(log).save(tmp_path / "my.model")
     words = ["evaluate", "log.txt", "--policy", "my.model", "--policy", "--cb_explore_adf --epsilon 1 -b 10"]
-    assert main([*words, "--picture", "v.svg", "--report", "v.json"]) == 0
-    shown = capsys.readouterr()
+    shown = run(words, "--picture v.svg --report v.json")
     assert shown.err.startswith("onlineauto: note: my.model is used as it is; if it learnt from this log")
     assert shown.err.count("\n") == 1
     lines = shown.out.splitlines()
@@ -44,7 +43,7 @@ def test_table_report_and_picture(log: Path, tmp_path: Path, capsys: pytest.Capt
     assert b"<svg" in (tmp_path / "v.svg").read_bytes()
 
 
-def test_late_rewards_are_joined(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_late_rewards_are_joined(run: Command, tmp_path: Path) -> None:
     log = tmp_path / "decisions.dsjson"
     serving = AutoML(decision_log=log, seed=1)
     for step in range(100):
@@ -52,22 +51,17 @@ def test_late_rewards_are_joined(tmp_path: Path, capsys: pytest.CaptureFixture[s
         if step < 90:
             serving.learn(choice, reward=float(choice.action))
     words = ["evaluate", str(log), "--policy", "--cb_explore_adf"]
-    assert main([*words, "--dsjson"]) == 0
-    shown = capsys.readouterr()
+    shown = run(*words, "--dsjson")
     assert shown.out.startswith("average cost over 90 events")
     assert shown.err.endswith("10 decisions without a reward left out; --default_reward gives them one\n")
-    assert main([*words, "--dsjson", "--default_reward", "0"]) == 0
-    shown = capsys.readouterr()
+    shown = run(*words, "--dsjson --default_reward 0")
     assert shown.out.startswith("average cost over 100 events")
     assert not shown.err
     rewards = tmp_path / "late.dsjson"
     rewards.write_text(f'{{"EventId":"{choice.event_id}","RewardValue":1}}\n')
-    assert main([*words, "--dsjson", "--rewards", str(rewards)]) == 0
-    assert capsys.readouterr().out.startswith("average cost over 1 events")
-    assert main([*words, "--default_reward", "0"]) == 2
-    assert "--default_reward" in capsys.readouterr().err
-    assert main(words) == 1
-    assert capsys.readouterr().err.endswith("the log of a decision service: add --dsjson\n")
+    assert run(*words, "--dsjson --rewards", rewards).out.startswith("average cost over 1 events")
+    run(*words, "--default_reward 0", code=2, err="--default_reward")
+    assert run(words, code=1).err.endswith("the log of a decision service: add --dsjson\n")
 
 
 @pytest.mark.parametrize(
@@ -82,14 +76,10 @@ def test_late_rewards_are_joined(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["log.txt", "--policy", "--cb_adf", "--cost_range", "1"], 2, "--cost_range cannot be 1"),
     ],
 )
-def test_refusals(
-    log: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, message: str
-) -> None:
+def test_refusals(run: Command, log: Path, words: list[str], code: int, message: str) -> None:
     assert log.exists()
-    assert main(["evaluate", *words]) == code
-    assert message in capsys.readouterr().err
+    run("evaluate", words, code=code, err=message)
 
 
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", "--help"]) == 0
-    assert "--min_prob" in capsys.readouterr().out
+def test_help(run: Command) -> None:
+    assert "--min_prob" in run("evaluate --help").out

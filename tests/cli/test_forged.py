@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.cli.main import main
 from onlineauto.workspace.options import REGISTRY
 from tests.forging import model_bytes, model_parts, vw_model_bytes
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.options import Option
+    from tests.cli.conftest import Command
 
 EVENTS = "shared |u tom\n0:-1:0.5 |a x\n|a y\n\nshared |u tim\n|a x\n1:0:0.5 |a y\n\n" * 20
 FLAGS = "--cb_explore_adf --quiet -b 10"
@@ -39,15 +39,10 @@ def word(option: Option) -> str:
     return f"{option.flag} {values.get(option.name) or ('3' if option.kind is int else 'stolen')}"
 
 
-def run(words: str) -> int:
-    return main(words.split())
-
-
 @pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def directory(run: Command, tmp_path: Path) -> Path:
     (tmp_path / "log.txt").write_text(EVENTS)
-    assert run(f"-d log.txt -f forged.model -p p.txt --save_every 10 {FLAGS}") == 0
+    run(f"-d log.txt -f forged.model -p p.txt --save_every 10 {FLAGS}")
     return tmp_path
 
 
@@ -64,50 +59,44 @@ def forge(path: Path, **changes: Any) -> None:
     path.write_bytes(model_bytes(tree, arrays))
 
 
-def check_refused(
-    words: str, directory: Path, capsys: pytest.CaptureFixture[str], message: str, *, code: int = 1
-) -> None:
+def check_refused(words: str, directory: Path, run: Command, message: str, *, code: int = 1) -> None:
     """Run a command that has to be refused in one line, and to leave everything as it was."""
     before = content(directory)
-    capsys.readouterr()
-    assert run(words) == code
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = run(words, code=code).err.splitlines()
     assert re.match(f"onlineauto: error: {message}", line), line
     assert content(directory) == before
 
 
 @pytest.mark.parametrize("option", REFUSED, ids=lambda option: option.name)
-def test_no_option_that_is_not_kept_is_taken_from_a_model(
-    directory: Path, capsys: pytest.CaptureFixture[str], option: Option
-) -> None:
+def test_options_that_models_do_not_keep_are_rejected(run: Command, directory: Path, option: Option) -> None:
     forge(directory / "forged.model", options=lambda options: f"{options} {word(option)}")
     for words in WAYS:
-        check_refused(words, directory, capsys, "forged.model is not a valid model: .*--")
+        check_refused(words, directory, run, "forged.model is not a valid model: .*--")
 
 
 @pytest.mark.parametrize(
     "options",
     ["--cb_explore_adf '", "--what", "--cb_explore_adf -b x", "-b 10\n-p stolen", "-b " + "9" * 5000, 7],
 )
-def test_options_that_are_none_are_refused_in_one_line(
-    directory: Path, capsys: pytest.CaptureFixture[str], options: object
+def test_malformed_options_of_a_model_are_rejected_in_one_line(
+    run: Command, directory: Path, options: object
 ) -> None:
     forge(directory / "forged.model", options=options)
-    check_refused("-i forged.model -d log.txt", directory, capsys, "forged.model is ")
+    check_refused("-i forged.model -d log.txt", directory, run, "forged.model is ")
 
 
 @pytest.mark.parametrize("option", ["predictions", "final_regressor", "journal", "data", "replay"])
-def test_no_option_that_is_not_kept_is_taken_from_a_model_of_vw(
-    directory: Path, capsys: pytest.CaptureFixture[str], option: str
+def test_options_that_models_do_not_keep_are_rejected_in_vw_models(
+    run: Command, directory: Path, option: str
 ) -> None:
-    assert run("-d log.txt -f exact.model --vw_exact --cb_explore_adf --quiet -b 10") == 0
-    assert run("convert exact.model forged.vw --quiet") == 0
+    run("-d log.txt -f exact.model --vw_exact --cb_explore_adf --quiet -b 10")
+    run("convert exact.model forged.vw --quiet")
     data = (directory / "forged.vw").read_bytes()
     assert vw_model_bytes(data, str) == data
     forged = vw_model_bytes(data, lambda options: f"{options} {word(REGISTRY[option])}")
     (directory / "forged.vw").write_bytes(forged)
     message = "forged.vw was made with options that onlineauto does not reproduce: .*--"
-    check_refused("convert forged.vw out.model", directory, capsys, message)
+    check_refused("convert forged.vw out.model", directory, run, message)
 
 
 @pytest.mark.parametrize(
@@ -129,27 +118,27 @@ def test_no_option_that_is_not_kept_is_taken_from_a_model_of_vw(
         ([["predictions", "p.txt"]], 1, "forged.model does not fit"),
     ],
 )
-def test_a_run_cuts_off_nothing_but_the_outputs_that_it_names(
-    directory: Path, capsys: pytest.CaptureFixture[str], outputs: object, code: int, message: str
+def test_a_resumed_run_truncates_only_its_own_outputs(
+    run: Command, directory: Path, outputs: object, code: int, message: str
 ) -> None:
     (directory / "victim.txt").write_text("precious")
     forge(directory / "forged.model", outputs=outputs)
     words = "-d log.txt -f forged.model -p p.txt --save_every 10 --resume --quiet"
-    check_refused(words, directory, capsys, message, code=code)
+    check_refused(words, directory, run, message, code=code)
 
 
-def test_outputs_that_are_not_named_are_left_alone(directory: Path) -> None:
+def test_outputs_without_an_option_are_not_changed(run: Command, directory: Path) -> None:
     (directory / "victim.txt").write_text("precious")
     outputs = {name: ["victim.txt", 0] for name in ("predictions", "journal", "extra_metrics", "what")}
     forge(directory / "forged.model", outputs=outputs)
     before = content(directory)
-    assert run("-d log.txt -f forged.model --resume --quiet") == 0
+    run("-d log.txt -f forged.model --resume --quiet")
     del before["forged.model"]
     assert content(directory).items() >= before.items()
 
 
 @pytest.mark.parametrize(
-    "run",
+    "changes",
     [
         {"position": 7},
         {"position": {"passes": -1, "events": 0, "held_out": None}},
@@ -163,14 +152,12 @@ def test_outputs_that_are_not_named_are_left_alone(directory: Path) -> None:
         {"names": {"1": "a"}},
     ],
 )
-def test_a_run_that_is_none_is_refused(
-    directory: Path, capsys: pytest.CaptureFixture[str], run: dict[str, Any]
-) -> None:
+def test_a_malformed_run_is_rejected(run: Command, directory: Path, changes: dict[str, Any]) -> None:
     tree, arrays = model_parts((directory / "forged.model").read_bytes())
-    tree["run"] |= run
+    tree["run"] |= changes
     (directory / "forged.model").write_bytes(model_bytes(tree, arrays))
     message = "forged.model does not fit its own options: "
-    check_refused("-d log.txt -f forged.model -p p.txt --resume --quiet", directory, capsys, message)
+    check_refused("-d log.txt -f forged.model -p p.txt --resume --quiet", directory, run, message)
 
 
 def rotate(**other: Any) -> dict[str, Any]:
@@ -206,28 +193,24 @@ def judged(decision: str, **other: Any) -> dict[str, Any]:
         [[[]]],
     ],
 )
-def test_a_journal_of_what_cannot_be_decided_is_refused(
-    directory: Path, capsys: pytest.CaptureFixture[str], line: Any
-) -> None:
+def test_a_journal_with_impossible_decisions_is_rejected(run: Command, directory: Path, line: Any) -> None:
     flags = f"{FLAGS} --automl 3"
-    assert run(f"-d log.txt --journal whole.journal {flags}") == 0
+    run(f"-d log.txt --journal whole.journal {flags}")
     head = (directory / "whole.journal").read_text().splitlines()[0]
     (directory / "j").write_text(f"{head}\n{json.dumps(line)}\n")
-    capsys.readouterr()
-    assert run(f"-d log.txt --replay j {flags}") == 1
-    (found,) = capsys.readouterr().err.splitlines()
+    (found,) = run(f"-d log.txt --replay j {flags}", code=1).err.splitlines()
     assert re.search(
         "the journal to be replayed belongs to another stream|j:2: not a line of a journal", found
     )
 
 
-def test_a_journal_without_end_is_refused(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_deeply_nested_line_of_a_journal_is_rejected(run: Command, directory: Path) -> None:
     (directory / "j").write_text("[" * 100_000 + "\n")
-    check_refused(f"-d log.txt --replay j {FLAGS} --automl 3", directory, capsys, "j:1: not a line of")
+    check_refused(f"-d log.txt --replay j {FLAGS} --automl 3", directory, run, "j:1: not a line of")
 
 
-def test_a_journal_brings_no_options(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_in_a_journal_are_rejected(run: Command, directory: Path) -> None:
     command = "--cb_explore_adf --automl 3 -b 10 --predictions stolen"
     (directory / "j").write_text(f'{{"decision":"search","command":"{command}"}}\n')
     message = "j is the journal of a run with other options: --predictions applies only to the command line"
-    check_refused(f"-d log.txt --replay j {FLAGS} --automl 3", directory, capsys, message)
+    check_refused(f"-d log.txt --replay j {FLAGS} --automl 3", directory, run, message)

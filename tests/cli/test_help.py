@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.cli.main import main
 from onlineauto.cli.verb import VERBS, overview, verb_of
 from onlineauto.options import title_of
 from onlineauto.workspace.options import REGISTRY
+from tests.processes import python
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Command
 
 
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--help"], overview(80)),
-        (["-h"], overview(80)),
-        (["help"], overview(80)),
-        (["-d", "a.txt", "-h", "-t"], overview(80)),
-        (["learn", "--help"], verb_of("learn").help_text(80)),
-        (["help", "learn"], verb_of("learn").help_text(80)),
-        (["merge", "--help"], verb_of("merge").help_text(80)),
-        (["help", "convert"], verb_of("convert").help_text(80)),
-        (["inspect", "-h"], verb_of("inspect").help_text(80)),
+        *((words, overview(80)) for words in ("--help", "-h", "help", "-d a.txt -h -t")),
+        ("learn --help", verb_of("learn").help_text(80)),
+        ("help learn", verb_of("learn").help_text(80)),
+        ("merge --help", verb_of("merge").help_text(80)),
+        ("help convert", verb_of("convert").help_text(80)),
+        ("inspect -h", verb_of("inspect").help_text(80)),
     ],
 )
-def test_asking_for_help(
-    words: list[str], text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_each_way_to_request_help_prints_it(
+    run: Command, words: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(words) == 0
-    assert capsys.readouterr() == (text + "\n", "")
+    assert run(words) == (text + "\n", "")
 
 
 def test_the_overview_names_every_command() -> None:
@@ -44,18 +42,17 @@ def test_the_overview_names_every_command() -> None:
     assert max(map(len, text.splitlines())) <= 85
 
 
-def test_a_page_shows_the_options_of_its_command_alone() -> None:
+def test_the_help_of_a_command_has_only_its_options() -> None:
     text = verb_of("merge").help_text(80)
     assert "--base FILE" in text
     assert "--epsilon" not in text
 
 
-def test_nothing_typed_on_a_terminal_shows_the_overview(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_command_without_words_on_a_terminal_prints_the_overview(
+    run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
-    assert main([]) == 0
-    assert capsys.readouterr().out.startswith("Usage: onlineauto ")
+    assert run().out.startswith("Usage: onlineauto ")
 
 
 def test_help_names_every_option_and_group() -> None:
@@ -90,6 +87,6 @@ def test_help_needs_neither_numpy_nor_numba() -> None:
         print(sorted({"numpy", "numba", "scipy", "river", "llvmlite"} & set(sys.modules)), file=sys.stderr)
         sys.exit(code)
     """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = python("-c", program)
     assert done.stderr == "[]\n"
     assert done.stdout.startswith("Usage: onlineauto ")

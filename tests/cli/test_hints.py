@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.cli.main import main
-
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.cli.conftest import Command
+
 
 LOG = (
     '{"_label_cost":-1,"_label_probability":0.8,"_label_Action":1,"_labelIndex":0,"EventId":"x","a":[1,2],'
@@ -46,11 +47,9 @@ CCB = "ccb shared |a x\nccb action |b y\nccb action |b z\nccb slot 0:-1:0.5 |\n\
         ("x |a b\n", "", "no event could be read; see the problems above"),
     ],
 )
-def test_hints(text: str, flags: str, hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "log"
-    path.write_text(2 * text, encoding="latin-1")
-    assert main([str(path), *flags.split()]) == 1
-    error = capsys.readouterr().err.splitlines()[-1]
+def test_hints(run: Command, text: str, flags: str, hint: str, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(2 * text, encoding="latin-1")
+    error = run(f"log {flags}", code=1).err.splitlines()[-1]
     assert error.startswith("onlineauto: error: no")
     assert hint in error
 
@@ -67,18 +66,19 @@ def test_hints(text: str, flags: str, hint: str, tmp_path: Path, capsys: pytest.
         ("x |a b\n" + 4 * "1 |a b\n", "--holdout_after 1 --passes 2", 0),
     ],
 )
-def test_what_counts_as_nothing(text: str, flags: str, code: int, tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_text(text)
-    assert main([str(path), "--quiet", *flags.split()]) == code
+def test_runs_without_labels_fail_unless_they_predict(
+    run: Command, text: str, flags: str, code: int, tmp_path: Path
+) -> None:
+    (tmp_path / "log").write_text(text)
+    run(f"log --quiet {flags}", code=code)
 
 
-def test_rewards_that_came_later(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "log"
-    path.write_text('{"EventId":"x","a":[1,2],"c":{"_multi":[{"x":1},{"x":2}]},"p":[0.8,0.2]}\n')
-    assert main([str(path), "--dsjson", "--cb_explore_adf"]) == 1
-    assert "no event has its cost; rewards that came later" in capsys.readouterr().err
-    assert main([str(path), "--dsjson", "--cb_explore_adf", "-t"]) == 0
+def test_a_log_without_costs_is_rejected_with_advice(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(
+        '{"EventId":"x","a":[1,2],"c":{"_multi":[{"x":1},{"x":2}]},"p":[0.8,0.2]}\n'
+    )
+    run("log --dsjson --cb_explore_adf", code=1, err="no event has its cost; rewards that came later")
+    run("log --dsjson --cb_explore_adf -t")
 
 
 @pytest.mark.parametrize(
@@ -93,36 +93,97 @@ def test_rewards_that_came_later(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ],
 )
 def test_labels_of_the_logistic_loss(
-    labels: tuple[int, ...], flags: str, warning: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, labels: tuple[int, ...], flags: str, warning: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "log"
-    path.write_text("".join(f"{label} |a x{label}\n" for label in labels))
-    assert main([str(path), "--loss_function", "logistic", *flags.split()]) == 0
-    warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    (tmp_path / "log").write_text("".join(f"{label} |a x{label}\n" for label in labels))
+    warnings = [
+        line for line in run(f"log --loss_function logistic {flags}").err.splitlines() if "warning" in line
+    ]
     assert len(warnings) == bool(warning)
     if warning:
         assert warnings[0].startswith(f"onlineauto: warning: {warning}")
 
 
-def test_a_full_disk_is_named_for_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_named_for_a_model(run: Command, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(ADF)
-    assert main([str(tmp_path / "log"), "--cb_explore_adf", "-f", "/dev/full"]) == 1
-    assert capsys.readouterr().err.endswith("error: cannot write /dev/full: No space left on device\n")
+    assert run("log --cb_explore_adf -f /dev/full", code=1).err.endswith(
+        "error: cannot write /dev/full: No space left on device\n"
+    )
 
 
 @pytest.mark.parametrize("output", ["-p", "--journal", "--extra_metrics"])
-def test_a_full_disk_is_named(output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_named(run: Command, output: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(ADF)
     words = [str(tmp_path / "log"), "--cb_explore_adf", "--automl", output, "/dev/full"]
-    assert main(words) == 1
-    assert capsys.readouterr().err.endswith("onlineauto: error: /dev/full: no space left on device\n")
+    assert run(words, code=1).err.endswith("onlineauto: error: /dev/full: no space left on device\n")
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_rewards_without_a_decision(packed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "rewards"
-    for text, code in ((b'{"EventId":"e1","RewardValue":1.0}\n' * 3, 1), (b"", 0)):
-        path.write_bytes(gzip.compress(text) if packed else text)
-        assert main(["-d", str(path), "--dsjson", "--cb_explore_adf", "--quiet"]) == code
+def test_rewards_without_a_decision(run: Command, packed: bool, tmp_path: Path) -> None:
     message = "there are rewards, and no decision; AutoML.join in Python joins the log of decisions with them"
-    assert message in capsys.readouterr().err
+    for text, code in ((b'{"EventId":"e1","RewardValue":1.0}\n' * 3, 1), (b"", 0)):
+        (tmp_path / "rewards").write_bytes(gzip.compress(text) if packed else text)
+        printed = run("-d rewards --dsjson --cb_explore_adf --quiet", code=code)
+        assert (message in printed.err) == (code == 1)
+
+
+DSJSON = (
+    '{{"_label_cost":{cost},"_label_probability":{p},"_labelIndex":0,"a":[1,2],'
+    '"c":{{"U":{{"id":"u"}},"_multi":[{{"T":{{"t":"A"}}}},{{"T":{{"t":"B"}}}}]}},"p":[0.5,0.5]}}\n'
+)
+SLOTS = (
+    '{{"c":{{"U":{{"id":"u"}},"_multi":[{{"T":{{"t":"A"}}}},{{"T":{{"t":"B"}}}}],'
+    '"_slots":[{{"S":{{"x":1}}}}]}},"_outcomes":[{{"_label_cost":{cost},"_a":[0,1],"_p":[{p},0.5]}}]}}\n'
+)
+KINDS = {
+    "text": ("", "{cost} |u a\n"),
+    "weight": ("", "1 {p} |u a\n"),
+    "json": ("--json", '{{"_label":{cost},"u":{{"a":1}}}}\n'),
+    "json text": ("--json", '{{"_label":"{plain}","u":{{"a":1}}}}\n'),
+    "cb": ("--cb 2", "1:{cost}:{p} |u a\n"),
+    "bandit": ("--cb_explore_adf", "shared |u a\n0:{cost}:{p} |a x\n|a y\n\n"),
+    "bandit json": ("--cb_explore_adf --dsjson", DSJSON),
+    "bandit, probability": ("--cb_explore_adf", "shared |u a\n0:1:{p} |a x\n|a y\n\n"),
+    "slots": (
+        "--ccb_explore_adf",
+        "ccb shared |u a\nccb action |a x\nccb action |a y\nccb slot 0:{cost}:{p},1:0.5 |s a\n\n",
+    ),
+    "slots json": ("--ccb_explore_adf --dsjson", SLOTS),
+    "no slots json": ("--ccb_explore_adf --dsjson", DSJSON),
+}
+
+
+def written(kind: str, *, missing: int) -> str:
+    """Return four events, of which the one with index `missing` has NaN for a label."""
+    options, form = KINDS[kind]
+    nan = '"NaN"' if "json" in options else "nan"
+    numbers = [(nan, nan, "nan") if i == missing else ("1", "0.5", "1") for i in range(4)]
+    return "".join(form.format(cost=cost, p=p, plain=plain) for cost, p, plain in numbers)
+
+
+def predictions_and_report(run: Command, folder: Path, options: str, text: str) -> tuple[list[str], str]:
+    (folder / "events").write_text(text)
+    report = run(f"-d events -p p -P 1 {options}").err
+    return [line for line in (folder / "p").read_text().splitlines() if line], report
+
+
+@pytest.mark.parametrize("missing", range(4))
+@pytest.mark.parametrize("test", ["", "-t"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_event_has_a_prediction(
+    run: Command, tmp_path: Path, kind: str, test: str, missing: int
+) -> None:
+    text = written(kind, missing=missing)
+    predictions, report = predictions_and_report(run, tmp_path, f"{KINDS[kind][0]} {test}", text)
+    assert len(predictions) == 4
+    assert "1 problem in the input" in report
+    assert "label not used" in report
+    assert "number of examples = 4\n" in report
+
+
+@pytest.mark.parametrize("kind", ["text", "json text", "bandit", "bandit json", "slots", "slots json"])
+def test_an_event_without_a_label_is_not_learnt(run: Command, tmp_path: Path, kind: str) -> None:
+    options, lines = KINDS[kind][0], written(kind, missing=9).splitlines(keepends=True)
+    expected, _ = predictions_and_report(run, tmp_path, options, "".join(lines[len(lines) // 4 :]))
+    found, _ = predictions_and_report(run, tmp_path, options, written(kind, missing=0))
+    assert found[1:] == expected

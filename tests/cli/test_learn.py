@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +21,8 @@ from tests.waiting import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.cli.conftest import Command
 
 SIMPLE = b"""1 |a x:0.5 y
 -1 2 'tagged |a x z
@@ -53,11 +56,6 @@ loss     last          counter         weight          label        predict feat
 """
 
 
-def learn(words: str) -> int:
-    """Run a command line; the exit code."""
-    return main(words.split())
-
-
 @pytest.fixture(autouse=True)
 def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -65,9 +63,8 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "adf.txt").write_bytes(EVENTS)
 
 
-def test_single_line_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert learn("-d s.txt --vw_exact -p p -r r") == 0
-    captured = capsys.readouterr()
+def test_single_line_run(run: Command, tmp_path: Path) -> None:
+    captured = run("-d s.txt --vw_exact -p p -r r")
     assert captured.out == ""
     assert captured.err == (
         """\
@@ -104,10 +101,9 @@ total feature number = 16
     assert (tmp_path / "r").read_text() == expected
 
 
-def test_bandit_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bandit_run(run: Command, tmp_path: Path) -> None:
     flags = "--vw_exact adf.txt --cb_explore_adf --cb_type ips -p p --extra_metrics m.json"
-    assert learn(f"learn {flags}") == 0
-    assert capsys.readouterr().err == (
+    assert run(f"learn {flags}").err == (
         """\
 predictions = p
 using no cache
@@ -145,10 +141,9 @@ total feature number = 25
     assert "onlineauto" not in metrics
 
 
-def test_passes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_passes(run: Command) -> None:
     flags = "-d s.txt --vw_exact --passes 2 --holdout_period 2"
-    assert learn(flags) == 0
-    table = capsys.readouterr().err.split(TITLES)[1]
+    table = run(flags).err.split(TITLES)[1]
     assert (
         table
         == """\
@@ -169,9 +164,9 @@ total feature number = 22
     )
 
 
-def test_quiet_says_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_quiet_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.txt").write_bytes(b"x |a b\n1 |a b\n")
-    assert learn("-d bad.txt --quiet -P 10.5 -p p --extra_metrics m") == 0
+    assert main(["-d", "bad.txt", "--quiet", "-P", "10.5", "-p", "p", "--extra_metrics", "m"]) == 0
     assert capfd.readouterr() == ("", "")
     assert (tmp_path / "p").read_bytes() == b"0\n"
     diagnostics = json.loads((tmp_path / "m").read_bytes())["onlineauto"]["diagnostics"]
@@ -179,31 +174,28 @@ def test_quiet_says_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
 
 
 def test_predictions_on_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
-    assert learn("-d s.txt --quiet -p stdout") == 0
+    assert main(["-d", "s.txt", "--quiet", "-p", "stdout"]) == 0
     assert capfd.readouterr().out.splitlines()[:2] == ["0", "0.579380 tagged"]
 
 
-def test_diagnostics_are_located_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diagnostics_are_located_and_counted(run: Command, tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_bytes(b"1 |a b\nx |a c\n1 2 3 4 |a b\nfoo\n-1 |a b\n")
-    assert learn("-d bad.txt") == 0
-    lines = capsys.readouterr().err.splitlines()
+    lines = run("-d bad.txt").err.splitlines()
     assert [line for line in lines if line.startswith("bad.txt:")] == [
         "bad.txt:2:1: label 'x' is not a number; line skipped",
         "bad.txt:3:7: '4' after label, weight and initial prediction; line skipped",
         "bad.txt:4:1: no '|' in 'foo'; line skipped",
     ]
-    said = (
+    assert lines[lines.index("finished run") - 2] == (
         "onlineauto: warning: 3 problems in the input: 1 x no '|'; 1 x label is not a number; "
         "1 x ... after label, weight and initial prediction"
     )
-    assert lines[lines.index("finished run") - 2] == said
     assert "number of examples = 2" in lines
 
 
-def test_exact_mode_locates_what_vw_warns_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exact_mode_locates_what_vw_warns_of(run: Command, tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_bytes(b"1 |a b\nx |a c\n")
-    assert learn("-d bad.txt --vw_exact") == 0
-    captured = capsys.readouterr()
+    captured = run("-d bad.txt --vw_exact")
     assert captured.out == ""
     assert "bad.txt:2:1: 'x' is not a good float; 0 used instead" in captured.err.splitlines()
     assert (
@@ -212,12 +204,9 @@ def test_exact_mode_locates_what_vw_warns_of(tmp_path: Path, capsys: pytest.Capt
     )
 
 
-def test_many_problems_are_counted_beyond_those_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_problems_are_counted_beyond_those_shown(run: Command, tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_bytes(b"x |a b\n" * 250 + b"1 |a b\n")
-    assert learn("-d bad.txt") == 0
-    lines = capsys.readouterr().err.splitlines()
+    lines = run("-d bad.txt").err.splitlines()
     assert sum(line.startswith("bad.txt:") for line in lines) == 100
     assert (
         "onlineauto: warning: 250 problems in the input, the first 100 shown: 250 x label is not a number"
@@ -225,32 +214,28 @@ def test_many_problems_are_counted_beyond_those_shown(
     )
 
 
-def test_strict_stops_and_sums_up_what_came_before(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_strict_parse_stops_and_reports_the_events_before(run: Command, tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_bytes(b"1 |a b\n2 |a b\nx |a c\n3 |a b\n")
-    assert learn("-d bad.txt --strict_parse -p p") == 1
-    lines = capsys.readouterr().err.splitlines()
+    lines = run("-d bad.txt --strict_parse -p p", code=1).err.splitlines()
     assert "number of examples = 2" in lines
     assert lines[-1].startswith("onlineauto: error: bad.txt:3:1: label 'x' is not a number")
     assert (tmp_path / "p").read_text().count("\n") == 2
 
 
-def test_a_missing_file_has_no_summary(capsys: pytest.CaptureFixture[str]) -> None:
-    assert learn("-d missing.txt") == 1
-    error = capsys.readouterr().err
+def test_a_missing_file_has_no_summary(run: Command) -> None:
+    error = run("-d missing.txt", code=1).err
     assert error.endswith("onlineauto: error: missing.txt: no such file\n")
     assert "finished run" not in error
 
 
-def test_a_prediction_file_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
-    assert learn("-d s.txt -p missing/p") == 1
-    assert capsys.readouterr().err.startswith("onlineauto: error: cannot write missing/p: No such file")
+def test_a_prediction_file_that_cannot_be_written(run: Command) -> None:
+    assert run("-d s.txt -p missing/p", code=1).err.startswith(
+        "onlineauto: error: cannot write missing/p: No such file"
+    )
 
 
-def test_a_large_factor_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
-    assert learn("-d s.txt -P 100.0") == 0
-    first = capsys.readouterr().err.splitlines()[0]
+def test_a_large_progress_factor_causes_a_warning(run: Command) -> None:
+    first = run("-d s.txt -P 100.0").err.splitlines()[0]
     assert first.startswith("onlineauto: warning: --progress 100.0 is a factor")
 
 
@@ -264,13 +249,12 @@ def test_standard_input_from_a_pipe() -> None:
     assert done.stderr.endswith(b"total feature number = 16\n")
 
 
-def test_no_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_standard_input(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    assert main([]) == 1
-    assert capsys.readouterr().err.endswith("there is no standard input; -d names a file to read\n")
+    assert run(code=1).err.endswith("there is no standard input; -d names a file to read\n")
 
 
-def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+def test_a_closed_reader_ends_the_run_without_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_bytes(SIMPLE * 20_000)
     script = "import sys; from onlineauto.cli.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", script, "-d", "long.txt", "-p", "stdout"]
@@ -307,17 +291,13 @@ def _interrupted_stream(
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_first_interrupt_finishes_the_block(
-    number: int,
-    code: int,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    run: Command, number: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = _interrupted_stream(monkeypatch, times=1, number=number)
-    assert learn("-d s.txt -p p --extra_metrics m") == code
+    printed = run("-d s.txt -p p --extra_metrics m", code=code)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert taken == [0, 1]
-    error = capsys.readouterr().err
+    error = printed.err
     assert "interrupted after 14 events\nnumber of examples = 14\n" in error
     assert (tmp_path / "p").read_text().count("\n") == 14
     assert json.loads((tmp_path / "m").read_bytes())["extra_metrics"]["total_learn_calls"] == 12
@@ -325,18 +305,17 @@ def test_the_first_interrupt_finishes_the_block(
 
 
 def test_the_second_interrupt_stops_at_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _interrupted_stream(monkeypatch, times=2)
-    assert learn("-d s.txt -p p") == 130
-    assert "finished run" not in capsys.readouterr().err
+    assert "finished run" not in run("-d s.txt -p p", code=130).err
     assert (tmp_path / "p").read_text().count("\n") == 7
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.skipif(os.name == "nt", reason="named pipes and their select are POSIX")
-def test_an_interrupt_while_waiting_learns_what_has_come_in(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_an_interrupt_while_waiting_learns_the_received_events(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     done, waits = threading.Event(), threading.Event()
@@ -361,16 +340,16 @@ def test_an_interrupt_while_waiting_learns_what_has_come_in(
     feeder = threading.Thread(target=feed, daemon=True)
     feeder.start()
     try:
-        assert learn("-d pipe --cb_explore_adf -p p") == 130
+        printed = run("-d pipe --cb_explore_adf -p p", code=130)
     finally:
         done.set()
         feeder.join(PATIENCE)
     assert ended == [True]  # before the pipe was closed
-    assert "number of examples = 5\n" in capsys.readouterr().err
+    assert "number of examples = 5\n" in printed.err
     assert (tmp_path / "p").read_text().splitlines()[-2] == "0:0.5,1:0.5"
 
 
-def test_interrupts_that_were_set_aside_stay_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ignored_interrupts_stay_ignored(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = _interrupted_stream(monkeypatch, times=1)
 
     def stop(*_: object, **__: object) -> None:
@@ -380,47 +359,41 @@ def test_interrupts_that_were_set_aside_stay_so(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("onlineauto.engine.report.progress.ProgressTable.update", stop)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        assert learn("-d s.txt --quiet") == 1
+        run("-d s.txt --quiet", code=1)
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(taken) == 5
 
 
-def test_outside_the_main_thread(capsys: pytest.CaptureFixture[str]) -> None:
-    codes: list[int] = []
-    thread = threading.Thread(target=lambda: codes.append(learn("-d s.txt --vw_exact")))
-    thread.start()
-    thread.join()
-    assert codes == [0]
-    assert "number of examples = 7" in capsys.readouterr().err
+def test_outside_the_main_thread(run: Command) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        report = pool.submit(run, "-d s.txt --vw_exact").result().err
+    assert "number of examples = 7" in report
 
 
-def test_predictions_never_go_over_the_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_predictions_never_overwrite_the_input(run: Command, tmp_path: Path) -> None:
     data = tmp_path / "data.txt"
     data.write_text("1 |a x\n")
-    assert main(["-d", str(data), "-p", str(data)]) == 2
-    assert "is the input: it would be lost" in capsys.readouterr().err
+    run("-d", data, "-p", data, code=2, err="is the input: it would be lost")
     assert data.read_text() == "1 |a x\n"
 
 
-def test_a_missing_input_leaves_old_predictions_alone(tmp_path: Path) -> None:
+def test_a_missing_input_does_not_change_old_predictions(run: Command, tmp_path: Path) -> None:
     predictions = tmp_path / "predictions.txt"
     predictions.write_text("old\n")
-    assert main(["-d", str(tmp_path / "missing.txt"), "-p", str(predictions)]) == 1
+    run("-d missing.txt -p", predictions, code=1)
     assert predictions.read_text() == "old\n"
 
 
-def test_a_file_may_stand_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_word_may_be_a_file(run: Command, tmp_path: Path) -> None:
     data = tmp_path / "data.txt"
     data.write_text("1 |a x\n")
-    assert main([str(data)]) == 0
-    assert "number of examples = 1" in capsys.readouterr().err
+    run(data, err="number of examples = 1")
 
 
-def test_several_files_are_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_files_are_one_run(run: Command, tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_text("x |a b\n1 |a b\n")
-    assert learn("-d s.txt -d bad.txt s.txt -p p") == 0
-    error = capsys.readouterr().err
+    error = run("-d s.txt -d bad.txt s.txt -p p").err
     assert (
         "Reading datafile = s.txt\nReading datafile = bad.txt\nReading datafile = s.txt\nnum sources = 3\n"
         in error
@@ -428,32 +401,28 @@ def test_several_files_are_one_run(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "bad.txt:1:1: label 'x' is not a number; line skipped\n" in error
     assert "number of examples = 15\n" in error
     (tmp_path / "one.txt").write_bytes(SIMPLE + b"1 |a b\n" + SIMPLE)
-    assert learn("-d one.txt --quiet -p q") == 0
+    run("-d one.txt --quiet -p q")
     assert (tmp_path / "p").read_text() == (tmp_path / "q").read_text()
 
 
-def test_the_second_of_several_files_is_looked_for_before_the_first_is_learnt(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert learn("-d s.txt -d nowhere.txt -p p") == 1
-    assert capsys.readouterr().err == "onlineauto: error: nowhere.txt: no such file\n"
+def test_missing_files_are_reported_before_any_event_is_learnt(run: Command, tmp_path: Path) -> None:
+    assert run("-d s.txt -d nowhere.txt -p p", code=1).err == "onlineauto: error: nowhere.txt: no such file\n"
     assert not (tmp_path / "p").exists()
-    assert learn("-d adf.txt -d s.txt -p s.txt") == 2
-    assert "--predictions s.txt is the input: it would be lost" in capsys.readouterr().err
+    run("-d adf.txt -d s.txt -p s.txt", code=2, err="--predictions s.txt is the input: it would be lost")
 
 
-def test_blocks_are_read_as_the_text_they_were_made_of(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["convert", "adf.txt", "adf.blocks", "--cb_explore_adf", "--quiet"]) == 0
-    assert learn("-d adf.txt --cb_explore_adf -q :: -p p") == 0
-    text = capsys.readouterr().err.replace("adf.txt", "DATA")
-    assert learn("-d adf.blocks --cb_explore_adf -q :: -p q") == 0
-    assert capsys.readouterr().err.replace("adf.blocks", "DATA").replace(" q\n", " p\n") == text
+def test_blocks_and_their_text_give_the_same_output(run: Command, tmp_path: Path) -> None:
+    run("convert adf.txt adf.blocks --cb_explore_adf --quiet")
+    text = run("-d adf.txt --cb_explore_adf -q :: -p p").err.replace("adf.txt", "DATA")
+    assert (
+        run("-d adf.blocks --cb_explore_adf -q :: -p q")
+        .err.replace("adf.blocks", "DATA")
+        .replace(" q\n", " p\n")
+        == text
+    )
     assert (tmp_path / "p").read_text() == (tmp_path / "q").read_text()
     data = (tmp_path / "adf.blocks").read_bytes()
     (tmp_path / "cut.blocks").write_bytes(data[:-1])
-    assert learn("-d cut.blocks --cb_explore_adf") == 1
-    error = capsys.readouterr().err
+    error = run("-d cut.blocks --cb_explore_adf", code=1).err
     assert "finished run\nnumber of examples = 4\n" in error
     assert "onlineauto: error: cut.blocks: this file of blocks is damaged: it ends within block 2" in error

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto import AutoMLRegressor, OptionError, Workspace
-from onlineauto.cli.main import main
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.cli.conftest import Command
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -18,12 +19,6 @@ TEXT = "1 |имя a |возраст b\n-1 |имя d |возраст c\n"
 
 # The number of features of both lines: two names and the constant each, and products.
 PLAIN, ONE_GONE, BOTH_GONE = 6, 4, 2
-
-
-def report(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """Run the command and return what it reports."""
-    assert main(words) == 0
-    return capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -46,20 +41,15 @@ def report(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ("--ignore ж --vw_exact", BOTH_GONE),
     ],
 )
-def test_flags_take_characters(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, features: int
-) -> None:
-    path = tmp_path / "x.txt"
-    path.write_text(TEXT)
-    assert f"total feature number = {features}\n" in report(capsys, "-d", str(path), *options.split())
+def test_flags_take_characters(run: Command, tmp_path: Path, options: str, features: int) -> None:
+    (tmp_path / "x.txt").write_text(TEXT)
+    run("-d x.txt", options, err=f"total feature number = {features}\n")
 
 
-def test_report_names_the_letters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "x.txt"
-    path.write_text(TEXT)
-    assert "ignoring namespaces beginning with: ж и\n" in report(capsys, "-d", str(path), "--ignore", "иж")
-    exact = report(capsys, "-d", str(path), "--ignore", "ж", "--vw_exact")
-    assert r"ignoring namespaces beginning with: \xb6 \xd0" in exact
+def test_report_names_the_letters(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text(TEXT)
+    run("-d x.txt --ignore иж", err="ignoring namespaces beginning with: ж и\n")
+    run("-d x.txt --ignore ж --vw_exact", err=r"ignoring namespaces beginning with: \xb6 \xd0")
 
 
 @pytest.mark.parametrize("options", [{"quadratic": "ижв"}, {"cubic": "ив"}, {"interactions": "и"}])

@@ -15,11 +15,13 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.cli.main import main
 from onlineauto.errors import InputError, OptionError, ParseError
+from tests.processes import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from onlineauto.options import Configuration
+    from tests.cli.conftest import Command
 
     Learn = Callable[[Callable[[Configuration], int]], None]
 
@@ -40,7 +42,7 @@ def learn(monkeypatch: pytest.MonkeyPatch) -> Learn:
     "words",
     [["-d", "a.txt", "-t"], ["learn", "-d", "a.txt", "-t"], ["learn", "a.txt", "-t"], ["-t", "a.txt"]],
 )
-def test_the_verb_can_be_left_out(words: list[str], learn: Learn) -> None:
+def test_the_verb_learn_may_be_omitted(words: list[str], learn: Learn) -> None:
     seen = []
 
     def note(configuration: Configuration) -> int:
@@ -52,12 +54,12 @@ def test_the_verb_can_be_left_out(words: list[str], learn: Learn) -> None:
     assert seen == ["--data a.txt --testonly"]
 
 
-def test_without_words_it_learns_from_standard_input(learn: Learn) -> None:
+def test_without_words_the_command_learns_from_standard_input(learn: Learn) -> None:
     learn(lambda configuration: 7 + len(configuration.supplied))
     assert main([]) == 7
 
 
-def test_the_words_of_the_process(learn: Learn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_words_are_those_of_the_process(learn: Learn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["onlineauto", "--passes", "3"])
     learn(lambda configuration: len(configuration.supplied))
     assert main() == 1
@@ -69,26 +71,19 @@ def test_the_words_of_the_process(learn: Learn, monkeypatch: pytest.MonkeyPatch)
         (OptionError("--l1 is odd"), 2, "onlineauto: error: --l1 is odd\n"),
         (InputError("a.txt: is a directory"), 1, "onlineauto: error: a.txt: is a directory\n"),
         (ParseError("a.txt:1:2: bad", line=1, column=2), 1, "onlineauto: error: a.txt:1:2: bad\n"),
-        (
-            FileNotFoundError(2, "No such file", "a.txt"),
-            1,
-            "onlineauto: error: a.txt: no such file\n",
-        ),
+        (FileNotFoundError(2, "No such file", "a.txt"), 1, "onlineauto: error: a.txt: no such file\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )
-def test_exit_codes(
-    error: BaseException, code: int, message: str, learn: Learn, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_exit_codes(run: Command, error: BaseException, code: int, message: str, learn: Learn) -> None:
     def fail(configuration: Configuration) -> int:
         raise error
 
     learn(fail)
-    assert main(["-d", "a.txt"]) == code
-    assert capsys.readouterr() == ("", message)
+    assert run("-d a.txt", code=code) == ("", message)
 
 
-def test_a_defect_is_not_hidden(learn: Learn) -> None:
+def test_unexpected_exceptions_are_raised(learn: Learn) -> None:
     def fail(configuration: Configuration) -> int:
         raise ZeroDivisionError
 
@@ -109,36 +104,27 @@ def test_a_defect_is_not_hidden(learn: Learn) -> None:
         ([""], "there is no command and no file ''; onlineauto --help lists the commands"),
     ],
 )
-def test_a_wrong_command_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words) == 2
-    assert capsys.readouterr() == ("", f"onlineauto: error: {message}\n")
+def test_a_wrong_command_line(run: Command, words: list[str], message: str) -> None:
+    assert run(words, code=2) == ("", f"onlineauto: error: {message}\n")
 
 
-def test_warnings_of_options_without_effect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log, bandit, lines = tmp_path / "log.txt", f"{tmp_path}/bandit.model", f"{tmp_path}/lines.model"
-    log.write_text("")
-    assert main(["-d", str(log), "--cb_explore_adf", "-f", bandit, "--quiet"]) == 0
-    assert main(["-d", str(log), "-f", lines, "--quiet"]) == 0
+def test_warnings_of_options_without_effect(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").touch()
+    run("-d log.txt --cb_explore_adf -f bandit --quiet")
+    run("-d log.txt -f lines --quiet")
     needed = "--cb_explore or --cb_explore_adf or --ccb_explore_adf"
     warning = f"onlineauto: warning: --epsilon has no effect without {needed}\n"
-    for more, warns in ([], True), (["-i", lines], True), (["-i", bandit], False), (["--quiet"], False):
-        capsys.readouterr()
-        assert main(["-d", str(log), "--epsilon", "0.1", *more]) == 0
-        assert (warning in capsys.readouterr().err) == warns
-    assert main(["convert", "--epsilon", "0.1", str(log), f"{tmp_path}/blocks"]) == 0
-    assert warning in capsys.readouterr().err
+    for more, warns in ("", True), ("-i lines", True), ("-i bandit", False), ("--quiet", False):
+        assert (warning in run(f"-d log.txt --epsilon 0.1 {more}").err) == warns
+    run("convert --epsilon 0.1 log.txt blocks", err=warning)
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr() == (f"onlineauto {version('onlineauto')}\n", "")
+def test_version(run: Command) -> None:
+    assert run("--version") == (f"onlineauto {version('onlineauto')}\n", "")
 
 
 def test_as_a_module() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "onlineauto", "--epsilom"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
+    done = python("-m", "onlineauto", "--epsilom", code=2)
     assert done.stdout == ""
     assert done.stderr == "onlineauto: error: unknown option --epsilom; did you mean --epsilon?\n"
 
@@ -181,24 +167,21 @@ def test_a_closed_standard_output_is_an_error_of_what_prints(
     assert (done.returncode, done.stderr) == (code, message)
 
 
-def test_characters_that_the_output_lacks_are_escaped(tmp_path: Path) -> None:
+def test_characters_outside_the_output_encoding_are_escaped(run: Command, tmp_path: Path) -> None:
     events, model = tmp_path / "events.txt", tmp_path / "my.oam"
     events.write_text("1 |имя да\n0 |имя нет\n")
-    assert main(["-d", str(events), "-f", str(model), "--quiet"]) == 0
-    command = [sys.executable, "-m", "onlineauto", "inspect", str(model), str(events)]
+    run("-d", events, "-f", model, "--quiet")
     for encoding in ("latin-1", "ascii"):
-        environment = os.environ | {"PYTHONIOENCODING": encoding}
-        done = subprocess.run(command, env=environment, capture_output=True, check=False)
-        assert (done.returncode, b"\\u0438" in done.stdout) == (0, True)
+        done = python("-m", "onlineauto", "inspect", str(model), str(events), PYTHONIOENCODING=encoding)
+        assert "\\u0438" in done.stdout
 
 
 @pytest.mark.parametrize("option", ["-p", "--journal"])
-def test_an_output_name_that_is_not_utf8_costs_nothing(tmp_path: Path, option: str) -> None:
-    events, model = tmp_path / "events.txt", tmp_path / "my.oam"
-    events.write_text("shared |u a\n0:-1:0.5 |a x\n|a y\n\n" * 3)
-    name = os.fsdecode(os.fsencode(tmp_path) + b"/p\xff.txt")
-    words = ["-d", str(events), "--cb_explore_adf", "--automl", option, name, "-f", str(model), "--quiet"]
-    assert main(words) == 0
-    before = Path(name).read_bytes()
-    assert main([*words, "--resume"]) == 0
-    assert Path(name).read_bytes() == before != b""
+def test_an_output_name_may_have_bytes_that_are_not_utf8(run: Command, tmp_path: Path, option: str) -> None:
+    (tmp_path / "events.txt").write_text("shared |u a\n0:-1:0.5 |a x\n|a y\n\n" * 3)
+    output = Path(os.fsdecode(os.fsencode(tmp_path) + b"/p\xff.txt"))
+    words = "-d events.txt --cb_explore_adf --automl -f my.oam --quiet", option, output
+    run(*words)
+    before = output.read_bytes()
+    run(*words, "--resume")
+    assert output.read_bytes() == before != b""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.cli.main import main
-from onlineauto.cli.saving import Saving
+from onlineauto.cli.outputs import Saving
 from onlineauto.errors import InputError
 from onlineauto.workspace.workspace import Workspace
 from tests.property.model_draws import draw_stream
@@ -21,6 +20,8 @@ from tests.waiting import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.cli.conftest import Command
 
 pytestmark = pytest.mark.lane("ci")
 
@@ -38,15 +39,10 @@ def events(n: int, options: str = SEARCH) -> list[str]:
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def log(tmp_path: Path) -> Path:
     path = tmp_path / "log.txt"
     path.write_text("".join(events(3000)))
     return path
-
-
-def run(words: str) -> int:
-    return main(words.split())
 
 
 def outputs() -> str:
@@ -67,13 +63,13 @@ def within(path: Path) -> Iterator[Path]:
         yield path
 
 
-def test_the_rest_of_a_log_is_learnt_as_if_there_had_been_no_end(log: Path, tmp_path: Path) -> None:
+def test_a_continued_model_equals_one_uninterrupted_run(run: Command, log: Path, tmp_path: Path) -> None:
     whole = events(3000)
     for name, part in [("first.txt", whole[:1100]), ("rest.txt", whole[1100:])]:
         (tmp_path / name).write_text("".join(part))
-    assert run(f"-d first.txt {SEARCH} -f half.model --quiet") == 0
-    assert run("-d rest.txt -i half.model -f both.model -p rest.p --quiet") == 0
-    assert run(f"-d {log} {SEARCH} -p all.p --quiet") == 0
+    run(f"-d first.txt {SEARCH} -f half.model --quiet")
+    run("-d rest.txt -i half.model -f both.model -p rest.p --quiet")
+    run(f"-d {log} {SEARCH} -p all.p --quiet")
     assert (tmp_path / "all.p").read_bytes().endswith((tmp_path / "rest.p").read_bytes())
     model = Workspace.load(tmp_path / "half.model")
     model.fit(tmp_path / "rest.txt").save(tmp_path / "again.model")
@@ -81,23 +77,21 @@ def test_the_rest_of_a_log_is_learnt_as_if_there_had_been_no_end(log: Path, tmp_
     assert Workspace.load(tmp_path / "both.model").state()["options"] == model.state()["options"]
 
 
-def test_a_model_predicts_and_is_left_as_it_is(log: Path, tmp_path: Path) -> None:
+def test_predicting_does_not_change_the_model_file(run: Command, log: Path, tmp_path: Path) -> None:
     search = f"{SEARCH} --predict_with champion"  # a model that only predicts has no stack
-    assert run(f"-d {log} {search} -f m.model --quiet") == 0
-    assert run(f"-d {log} {search} -f alone.model --predict_only_model --quiet") == 0
+    run(f"-d {log} {search} -f m.model --quiet")
+    run(f"-d {log} {search} -f alone.model --predict_only_model --quiet")
     before = (tmp_path / "m.model").read_bytes()
-    assert run(f"-t -i m.model -d {log} -p t.p --quiet") == 0
-    assert run(f"-t -i alone.model -d {log} -p alone.p --quiet") == 0
+    run(f"-t -i m.model -d {log} -p t.p --quiet")
+    run(f"-t -i alone.model -d {log} -p alone.p --quiet")
     assert (tmp_path / "m.model").read_bytes() == before
     assert (tmp_path / "alone.p").read_bytes() == (tmp_path / "t.p").read_bytes()
     assert (tmp_path / "alone.model").stat().st_size < len(before) / 4
 
 
-def test_counts_go_on_if_asked_to(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_counters_continue_if_requested(run: Command, log: Path) -> None:
     def example_count(words: str) -> float:
-        capsys.readouterr()
-        assert run(words) == 0
-        (line,) = [each for each in capsys.readouterr().err.splitlines() if each.startswith("weighted ex")]
+        (line,) = [line for line in run(words).err.splitlines() if line.startswith("weighted ex")]
         return float(line.split("=")[1])
 
     assert example_count(f"-d {log} {SEARCH} -f m.model") == 3000
@@ -129,12 +123,12 @@ def stop_after(saves: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_run_is_resumed(
-    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saves: int, options: str
+    run: Command, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saves: int, options: str
 ) -> None:
     if "--automl" not in options:
         monkeypatch.setattr(sys.modules[__name__], "OUTPUTS", ("-p", "--extra_metrics"))
     with within(tmp_path / "whole") as path:
-        assert run(f"-d {log} {options} {outputs()} --quiet") == 0
+        run(f"-d {log} {options} {outputs()} --quiet")
         whole = written(path)
     words = f"-d {log} {options} {outputs()} --save_every 300 --resume --quiet"
     with within(tmp_path / "part") as path:
@@ -144,37 +138,36 @@ def test_a_run_is_resumed(
                 run(words)
         with (path / "p").open("ab") as file:
             file.write(b"what was written behind the last save\n")
-        assert run(words) == 0
+        run(words)
         assert written(path) == whole
-        assert run(words) == 0  # nothing is left to do
+        run(words)  # nothing is left to do
         assert written(path) == whole
 
 
-def test_outputs_are_not_mixed_up(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outputs_are_not_mixed_up(run: Command, log: Path, tmp_path: Path) -> None:
     words = f"-d {log} {SEARCH} -f m.model --save_every 300 --resume --quiet"
-    assert run(f"-d {log} {SEARCH} -p whole.p --quiet") == 0
+    run(f"-d {log} {SEARCH} -p whole.p --quiet")
     for saves, output in [(2, "-p m.p"), (3, "")]:
         with pytest.MonkeyPatch.context() as patch:
             stop_after(saves, patch)
             with pytest.raises(Killed):
                 run(f"{words} {output}")
     (tmp_path / "other.p").write_bytes(b"precious\n" * 100_000)
-    assert run(f"{words} -p other.p") == 2
-    assert "the resumed run has written to m.p" in capsys.readouterr().err
+    run(f"{words} -p other.p", code=2, err="the resumed run has written to m.p")
     assert (tmp_path / "other.p").read_bytes() == b"precious\n" * 100_000
     (tmp_path / "m.p").unlink()
-    assert run(f"{words} -p m.p") == 1
-    assert "m.p has 0 bytes, but the resumed run had written" in capsys.readouterr().err
+    run(f"{words} -p m.p", code=1, err="m.p has 0 bytes, but the resumed run had written")
 
 
-def test_a_run_that_is_complete_says_so(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resuming_a_complete_run_causes_a_warning(run: Command, log: Path) -> None:
     for _ in range(2):
-        capsys.readouterr()
-        assert run(f"-d {log} --cb_explore_adf -f m.model --resume") == 0
-    assert "the run was complete already" in capsys.readouterr().err
+        printed = run(f"-d {log} --cb_explore_adf -f m.model --resume")
+    assert "the run was complete already" in printed.err
 
 
-def killed_and_resumed(log: Path, path: Path, chance: random.Random, whole: dict[str, bytes]) -> bool:
+def killed_and_resumed(
+    run: Command, log: Path, path: Path, chance: random.Random, whole: dict[str, bytes]
+) -> bool:
     """Kill a run at some instant, and resume it; say whether there was a model."""
     words = f"-d {log} {SEARCH} {outputs()} --save_every 100 --resume --quiet"
     with within(path):
@@ -188,30 +181,28 @@ def killed_and_resumed(log: Path, path: Path, chance: random.Random, whole: dict
         if not model.exists():
             return False
         Workspace.load(model)
-        assert run(words) == 0
+        run(words)
         assert written(path) == whole  # and no part of a save that did not end
         return True
 
 
 @pytest.mark.parametrize("times", [3, pytest.param(100, marks=pytest.mark.slow)])
-def test_a_run_that_is_killed_at_any_instant_is_resumed(log: Path, tmp_path: Path, times: int) -> None:
+def test_a_run_that_is_killed_at_any_instant_is_resumed(
+    run: Command, log: Path, tmp_path: Path, times: int
+) -> None:
     log.write_text("".join(events(12_000)))
     with within(tmp_path / "whole") as path:
-        assert run(f"-d {log} {SEARCH} {outputs()} --quiet") == 0
+        run(f"-d {log} {SEARCH} {outputs()} --quiet")
         whole = written(path)
     chance = random.Random(times)
-    found = [killed_and_resumed(log, tmp_path / f"part{each}", chance, whole) for each in range(times)]
+    found = [killed_and_resumed(run, log, tmp_path / f"part{i}", chance, whole) for i in range(times)]
     assert sum(found) >= times * 0.9
 
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (
-            "-i m.model -d log.txt -b 13",
-            2,
-            "cannot use --bit_precision 13: m.model was made with --bit_precision 12",
-        ),
+        ("-i m.model -d log.txt -b 13", 2, "cannot use --bit_precision 13: m.model was made with"),
         ("-i m.model -d log.txt --bag 3", 2, "cannot use --bag 3: m.model was made without it; leave it out"),
         ("-i alone.model -d log.txt", 2, "saved to predict only: load it with --testonly (-t)"),
         ("merge alone.model alone.model -f both", 2, "it cannot learn, be merged or be converted"),
@@ -223,17 +214,11 @@ def test_a_run_that_is_killed_at_any_instant_is_resumed(log: Path, tmp_path: Pat
         ("-d log.txt -f .", 1, "cannot write .: it is a directory"),
         ("-d log.txt -f x -p x", 2, "x is named for two outputs"),
         ("-d log.txt --save_every 9", 2, "--save_every needs -f, which names the file for the model"),
-        (
-            "-d short.txt --resume -f m.model",
-            1,
-            "the input has 10 events, but the resumed run",
-        ),
+        ("-d short.txt --resume -f m.model", 1, "the input has 10 events, but the resumed run"),
         ("-d log.txt -t --resume -f alone.model", 1, "alone.model was not saved by a run"),
     ],
 )
-def test_refusals(
-    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, code: int, message: str
-) -> None:
+def test_refusals(run: Command, log: Path, tmp_path: Path, words: str, code: int, message: str) -> None:
     options = "--cb_explore_adf --quiet -b 12"
     Workspace(cb_explore_adf=True, bit_precision=12).fit(log).save(
         tmp_path / "alone.model", predict_only=True
@@ -244,14 +229,11 @@ def test_refusals(
             run(f"-d {log} {options} -f m.model --save_every 1000")
     (tmp_path / "short.txt").write_text("".join(events(10)))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert run(words if "-i" in words else f"{words} {options}") == code
-    assert message in capsys.readouterr().err
+    run(words if "-i" in words else f"{words} {options}", code=code, err=message)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_what_cannot_be_written_leaves_what_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_save_keeps_the_old_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "m.model"
     Workspace().fit(["1 |a x"]).save(path)
     before = path.read_bytes()
@@ -266,19 +248,19 @@ def test_what_cannot_be_written_leaves_what_was_there(
     assert [each.name for each in tmp_path.iterdir()] == ["m.model"]
 
 
-def test_a_fatal_line_loses_nothing_before_it(log: Path, tmp_path: Path) -> None:
+def test_a_fatal_line_keeps_the_events_before_it(run: Command, log: Path, tmp_path: Path) -> None:
     log.write_text("1 |a x\n0 |a y\nx |a\n")
-    assert run(f"-d {log} --strict_parse -f m.model --quiet") == 1
+    run(f"-d {log} --strict_parse -f m.model --quiet", code=1)
     expected = Workspace().fit(["1 |a x", "0 |a y"])
     assert Workspace.load(tmp_path / "m.model").predict("|a x") == expected.predict("|a x")
 
 
-def test_a_file_that_is_no_model_is_not_loaded(log: Path) -> None:
+def test_a_file_that_is_not_a_model_is_rejected(log: Path) -> None:
     with pytest.raises(InputError, match="not a model file"):
         Workspace.load(log)
 
 
-def test_a_search_begins_with_a_model_that_did_not_search(log: Path) -> None:
+def test_a_search_begins_with_a_model_that_did_not_search(run: Command, log: Path) -> None:
     log.with_name("second").write_text("".join(events(50, "--cb_explore_adf")))
     run("-d log.txt --cb_explore_adf --epsilon 0.05 -q :: -f old.model --quiet")
     run("-t -i old.model -d second -p tested --quiet")
@@ -290,5 +272,5 @@ def test_a_search_begins_with_a_model_that_did_not_search(log: Path) -> None:
         Workspace.load("new.model").configuration.command(kept=True)
         == "--cb_explore_adf --epsilon 0.05 --automl 2"
     )
-    assert run("-i new.model --automl 2 -d second --quiet") == 0
-    assert run("-i old.model --automl 2 -b 10 -d second --quiet") == 2
+    run("-i new.model --automl 2 -d second --quiet")
+    run("-i old.model --automl 2 -b 10 -d second --quiet", code=2)

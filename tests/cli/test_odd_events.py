@@ -1,4 +1,4 @@
-"""Events that were ignored or rejected without a fitting word."""
+"""Events that are not learnt are reported with their position and the reason."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.cli.main import main
-
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.cli.conftest import Command
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -17,19 +17,10 @@ CONTEXT = '"c":{"U":{"id":"u"},"_multi":[{"T":{"t":"A"}},{"T":{"t":"B"}}],"_slot
 OUTCOMES = '"_outcomes":[{"_label_cost":1,"_a":[1,0],"_p":[0.5,0.5]}]'
 
 
-def run(path: Path, words: str, text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    """Return the exit code of a run, its predictions and what it reports."""
-    (path / "events").write_text(text)
-    code = main(["-d", str(path / "events"), "-p", str(path / "p"), *words.split()])
-    return code, (path / "p").read_text(), capsys.readouterr().err
-
-
 @pytest.mark.parametrize("flag", ["--cb 2", "--cb_explore 2"])
-def test_an_action_without_a_cost_is_reported(
-    flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, _, report = run(tmp_path, flag, "1 |a x\n1:1:0.5 |a y\n1 2 |a x\n", capsys)
-    assert code == 0
+def test_an_action_without_a_cost_is_reported(run: Command, flag: str, tmp_path: Path) -> None:
+    (tmp_path / "events").write_text("1 |a x\n1:1:0.5 |a y\n1 2 |a x\n")
+    report = run(f"-d events {flag}").err
     assert (
         "events:1:1: action '1' has no cost and no probability, and does not limit the choice; label not used"
         in report
@@ -46,24 +37,21 @@ def test_an_action_without_a_cost_is_reported(
         ("0:1:.5 |a x\n0:1:.5 |a y\n", "2:1: label '0:1:.5' on a second line of the event"),
     ],
 )
-def test_a_second_label_has_a_fitting_hint(
-    text: str, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, _, report = run(tmp_path, "--cb_explore_adf", text, capsys)
-    assert code == 1
+def test_a_second_label_has_a_fitting_hint(run: Command, text: str, place: str, tmp_path: Path) -> None:
+    (tmp_path / "events").write_text(text)
+    report = run("-d events --cb_explore_adf", code=1).err
     assert f"events:{place}" in report
     assert "an event has one label, of the action that was chosen, and an empty line ends it" in report
 
 
 @pytest.mark.parametrize("line", [f"{{{CONTEXT},{OUTCOMES}}}", f"{{{OUTCOMES},{CONTEXT}}}"])
-def test_slots_within_c_are_read_by_both_formats(
-    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = [
-        run(tmp_path, f"{flag} --ccb_explore_adf", f"{line}\n" * 3, capsys) for flag in ("--json", "--dsjson")
-    ]
-    for code, predictions, report in found:
-        assert (code, len(predictions.split())) == (0, 3)
+def test_slots_within_c_are_read_by_both_formats(run: Command, line: str, tmp_path: Path) -> None:
+    (tmp_path / "events").write_text(f"{line}\n" * 3)
+    predictions = []
+    for flag in ("--json", "--dsjson"):
+        report = run(f"-d events -p p {flag} --ccb_explore_adf").err
+        predictions.append((tmp_path / "p").read_text())
         assert "problem" not in report
         assert "average loss = n.a." not in report, "the outcomes are learnt"
-    assert found[0][1] == found[1][1]
+    assert len(predictions[0].split()) == 3
+    assert predictions[0] == predictions[1]

@@ -10,12 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from onlineauto import AutoML
-from onlineauto.cli.main import main
 from onlineauto.formats.datasets.columns import columns_of, read_columns
 from onlineauto.workspace.run import Run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.cli.conftest import Command
 
 COLUMNS = """\
 rows = "events"
@@ -54,26 +55,18 @@ def logs(tmp_path: Path) -> Path:
     return folder
 
 
-def run(*words: object, code: int = 0) -> None:
-    assert main([str(word) for word in words]) == code
-
-
-@pytest.mark.parametrize("form", ["folder", "pattern", "files"])
+@pytest.mark.parametrize(
+    "source", ["logs", "-d logs/*.parquet", "logs/0.parquet logs/1.parquet logs/2.parquet"]
+)
 def test_files_folders_and_patterns_give_the_same_predictions(
-    tmp_path: Path, logs: Path, form: str, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, logs: Path, source: str
 ) -> None:
-    columns = tmp_path / "columns.toml"
-    columns.write_text(COLUMNS)
-    words: dict[str, list[object]] = {
-        "folder": [logs],
-        "pattern": ["-d", f"{logs}/*.parquet"],
-        "files": [*sorted(logs.iterdir())],
-    }
-    run(*words[form], "--columns", columns, "--cb_explore_adf", "-p", tmp_path / "p.txt")
-    assert "number of examples = 600" in capsys.readouterr().err
+    (tmp_path / "columns.toml").write_text(COLUMNS)
+    report = run(f"{source} --columns columns.toml --cb_explore_adf -p p.txt").err
+    assert "number of examples = 600" in report
     text = "".join(text_of(path) for path in sorted(logs.iterdir()))
     (tmp_path / "events.txt").write_text(text)
-    run(tmp_path / "events.txt", "--cb_explore_adf", "-p", tmp_path / "q.txt", "--quiet")
+    run("events.txt --cb_explore_adf -p q.txt --quiet")
     named = (tmp_path / "q.txt").read_text().replace("0:", "art:").replace("1:", "sport:")
     assert (tmp_path / "p.txt").read_text() == named
 
@@ -87,23 +80,19 @@ def text_of(path: Path) -> str:
     return "".join(events)
 
 
-def test_columns_prints_a_file_that_learn_reads(
-    tmp_path: Path, logs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run("columns", f"{logs}/*.parquet")
-    printed = capsys.readouterr().out
+def test_columns_prints_a_file_that_learn_reads(run: Command, tmp_path: Path, logs: Path) -> None:
+    printed = run("columns logs/*.parquet").out
     assert 'choices = ["art", "sport"]' in printed
     assert 'reward = "click"' in printed
-    columns = tmp_path / "columns.toml"
-    columns.write_text(printed)
-    run(logs, "--cb_explore_adf", "-p", tmp_path / "inferred.txt", "--quiet")
-    run(logs, "--cb_explore_adf", "-p", tmp_path / "read.txt", "--quiet", "--columns", columns)
+    (tmp_path / "columns.toml").write_text(printed)
+    run("logs --cb_explore_adf -p inferred.txt --quiet")
+    run("logs --cb_explore_adf -p read.txt --quiet --columns columns.toml")
     assert (tmp_path / "inferred.txt").read_bytes() == (tmp_path / "read.txt").read_bytes()
 
 
-def test_predictions_are_written_as_parquet(tmp_path: Path, logs: Path) -> None:
-    run(logs, "--cb_explore_adf", "-p", tmp_path / "p.parquet", "--quiet")
-    run(logs, "--cb_explore_adf", "-p", tmp_path / "p.txt", "--quiet")
+def test_predictions_are_written_as_parquet(run: Command, tmp_path: Path, logs: Path) -> None:
+    run("logs --cb_explore_adf -p p.parquet --quiet")
+    run("logs --cb_explore_adf -p p.txt --quiet")
     found = pq.read_table(tmp_path / "p.parquet").to_pylist()
     lines = (tmp_path / "p.txt").read_text().split()
     assert len(found) == len(lines) == 600
@@ -113,76 +102,72 @@ def test_predictions_are_written_as_parquet(tmp_path: Path, logs: Path) -> None:
         assert row["probabilities"] == pytest.approx([float(p) for _, p in pairs], abs=1e-6)
 
 
-@pytest.mark.parametrize(("words", "column"), [([], "prediction"), (["--cb_adf"], "action")])
+@pytest.mark.parametrize(("flag", "column"), [("", "prediction"), ("--cb_adf", "action")])
 def test_predictions_of_other_kinds_are_written_as_parquet(
-    tmp_path: Path, words: list[str], column: str
+    run: Command, tmp_path: Path, flag: str, column: str
 ) -> None:
-    text = b"0:1:0.5 |a x\n|a y\n\n|a y\n|a z\n\n" if words else b"1 1 t1|a x\n0 |a y\n"
+    text = b"0:1:0.5 |a x\n|a y\n\n|a y\n|a z\n\n" if flag else b"1 1 t1|a x\n0 |a y\n"
     (tmp_path / "e.txt").write_bytes(text)
-    run(tmp_path / "e.txt", *words, "-p", tmp_path / "p.parquet", "--quiet")
+    run(f"e.txt {flag} -p p.parquet --quiet")
     found = pq.read_table(tmp_path / "p.parquet")
     assert found.column_names == ["line", "tag", column]
-    assert found["tag"].to_pylist() == ([None, None] if words else ["t1", None])
+    assert found["tag"].to_pylist() == ([None, None] if flag else ["t1", None])
 
 
 def test_resumed_run_is_the_uninterrupted_one(
-    tmp_path: Path, logs: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command, tmp_path: Path, logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ["--cb_explore_adf", "--automl", "2", "--quiet"]
-    run(logs, *words, "-f", tmp_path / "whole.oam", "-p", tmp_path / "whole.txt")
-    words += ["-f", str(tmp_path / "m.oam"), "-p", str(tmp_path / "p.txt"), "--save_every", "333"]
+    words = "logs --cb_explore_adf --automl 2 --quiet"
+    run(words, "-f whole.oam -p whole.txt")
+    words += " -f m.oam -p p.txt --save_every 333"
     checkpoint = Run.checkpoint
 
     def killed(self: Run, target: Any) -> None:
         checkpoint(self, target)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Run, "checkpoint", killed)
-    run(logs, *words, code=130)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "checkpoint", killed)
+        run(words, code=130)
     assert len((tmp_path / "p.txt").read_text().split()) == 333
-    run(logs, *words, "--resume")
+    run(words, "--resume")
     assert (tmp_path / "p.txt").read_bytes() == (tmp_path / "whole.txt").read_bytes()
 
 
 def test_damage_in_mid_stream_is_reported_and_what_was_learnt_is_saved(
-    tmp_path: Path, logs: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, logs: Path
 ) -> None:
     (logs / "1.parquet").write_bytes(b"PAR1")
-    run(logs, "--cb_explore_adf", "-f", tmp_path / "m.oam")
-    err = capsys.readouterr().err
-    assert f"{logs / '1.parquet'}:1:1: the file cannot be opened: " in err
+    err = run("logs --cb_explore_adf -f m.oam").err
+    assert "logs/1.parquet:1:1: the file cannot be opened: " in err
     assert "number of examples = 400" in err
-    run(logs, "--cb_explore_adf", "-f", tmp_path / "n.oam", "--strict_parse", code=1)
+    run("logs --cb_explore_adf -f n.oam --strict_parse", code=1)
     assert (tmp_path / "n.oam").exists()
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--columns", "x.toml"], "--columns is for Parquet"),
-        (["{logs}", "--columns", "no.toml", "--cb_explore_adf"], "cannot be read"),
-        (["{logs}", "events.txt", "--cb_explore_adf"], "is Parquet and other files are not"),
-        (["{logs}", "--cb_explore_adf", "--audit"], "--audit cannot be used with Parquet"),
-        (["{logs}", "--cb_explore_adf", "--dsjson"], "--dsjson cannot be used with Parquet"),
-        (["{logs}/no.parquet"], "no such file or folder of Parquet"),
-        (["{logs}"], "the columns do not say which one is the label"),
-        (["columns"], "columns takes files of Parquet"),
+        ("--columns x.toml", "--columns is for Parquet"),
+        ("logs --columns no.toml --cb_explore_adf", "cannot be read"),
+        ("logs events.txt --cb_explore_adf", "is Parquet and other files are not"),
+        ("logs --cb_explore_adf --audit", "--audit cannot be used with Parquet"),
+        ("logs --cb_explore_adf --dsjson", "--dsjson cannot be used with Parquet"),
+        ("logs/no.parquet", "no such file or folder of Parquet"),
+        ("logs", "the columns do not say which one is the label"),
+        ("columns", "columns takes files of Parquet"),
     ],
 )
-def test_mistakes_are_errors_of_one_line(
-    logs: Path, words: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([word.replace("{logs}", str(logs)) for word in words]) in (1, 2)
-    err = capsys.readouterr().err
+def test_mistakes_are_errors_of_one_line(run: Command, logs: Path, words: str, why: str) -> None:
+    err = run(words, code=None).err
     assert why in err
     assert err.count("\n") == 1
 
 
-def test_parquet_is_converted_to_blocks_of_the_same_events(tmp_path: Path, logs: Path) -> None:
-    run("convert", logs / "0.parquet", tmp_path / "e.blocks", "--cb_explore_adf", "--quiet")
-    run(tmp_path / "e.blocks", "--cb_explore_adf", "-p", tmp_path / "p.txt", "--quiet")
-    run(logs / "0.parquet", "--cb_explore_adf", "-p", tmp_path / "q.txt", "--quiet")
+def test_parquet_is_converted_to_blocks_of_the_same_events(run: Command, tmp_path: Path, logs: Path) -> None:
+    run("convert logs/0.parquet e.blocks --cb_explore_adf --quiet")
+    run("e.blocks --cb_explore_adf -p p.txt --quiet")
+    run("logs/0.parquet --cb_explore_adf -p q.txt --quiet")
     named = (tmp_path / "p.txt").read_text().replace("0:", "art:").replace("1:", "sport:")
     assert named == (tmp_path / "q.txt").read_text()
 
@@ -212,13 +197,8 @@ def nested(path: Path, index: str = "clicked_index", n: int = 200, **inside: Any
     return path
 
 
-def columns_printed(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    run("columns", path)
-    return capsys.readouterr().out
-
-
-def test_one_row_per_request_is_one_decision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    printed = columns_printed(flat(tmp_path / "flat.parquet"), capsys)
+def test_one_row_per_request_is_one_decision(run: Command, tmp_path: Path) -> None:
+    printed = run("columns", flat(tmp_path / "flat.parquet")).out
     for line in (
         'rows = "events"  # each row is a decision, with the action that was taken',
         'action = "product"  # 5 distinct values in 500 rows; 1 / propensity is 5 on average',
@@ -229,71 +209,65 @@ def test_one_row_per_request_is_one_decision(tmp_path: Path, capsys: pytest.Capt
         assert line in printed.splitlines()
 
 
-def test_rows_of_one_request_are_actions_of_one_decision(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_of_one_request_are_actions_of_one_decision(run: Command, tmp_path: Path) -> None:
     ids, costs = np.arange(500) // 5, [1.0, None, None, None, None] * 100
     path = flat(tmp_path / "flat.parquet", request_id=ids, click=costs)
-    assert 'rows = "actions"' in columns_printed(path, capsys)
+    assert 'rows = "actions"' in run("columns", path).out
 
 
-def test_request_with_an_unknown_action_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_column_of_the_action_is_requested(run: Command, tmp_path: Path) -> None:
     path = flat(tmp_path / "flat.parquet", propensity=np.full(500, 0.11))
-    run("columns", path, code=1)
-    assert "which column or columns describe the actions" in capsys.readouterr().err
+    run("columns", path, code=1, err="which column or columns describe the actions")
 
 
-def test_index_of_the_action_in_a_list_is_recognised(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    printed = columns_printed(nested(tmp_path / "nested.parquet"), capsys)
+def test_index_of_the_action_in_a_list_is_recognised(run: Command, tmp_path: Path) -> None:
+    printed = run("columns", nested(tmp_path / "nested.parquet")).out
     assert 'list = "items"  # 1 distinct length in 200 rows, from 2 to 2' in printed
     assert 'chosen = "clicked_index"' in printed
-    run(tmp_path / "nested.parquet", "--cb_explore_adf", "--quiet")
+    run("nested.parquet --cb_explore_adf --quiet")
 
 
-def test_outcome_that_belongs_to_no_action_is_no_feature(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_outcomes_without_an_action_are_not_features(run: Command, tmp_path: Path) -> None:
     path = nested(tmp_path / "nested.parquet", "which", clicked=np.arange(400) % 2)
-    printed = columns_printed(path, capsys)
+    printed = run("columns", path).out
     assert "#   click: an outcome needs the index of the action that was taken" in printed
     assert "#   items: clicked: an outcome needs" in printed
     assert "click" not in printed.partition("# left out")[0]
-    run(path, "--cb_explore_adf", "--quiet", code=1)
-    assert "no event has its cost and probability; correct what the columns are" in capsys.readouterr().err
+    run(
+        path,
+        "--cb_explore_adf --quiet",
+        code=1,
+        err="no event has its cost and probability; correct what the columns are",
+    )
 
 
 # -- runs that learn nothing ---------------------------------------------------------------------------
 
 
-def test_run_over_events_with_one_action_each_ends_with_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, columns = flat(tmp_path / "flat.parquet"), tmp_path / "columns.toml"
-    columns.write_text(
+def test_run_over_events_with_one_action_each_ends_with_an_error(run: Command, tmp_path: Path) -> None:
+    flat(tmp_path / "flat.parquet")
+    (tmp_path / "columns.toml").write_text(
         'rows = "actions"\nevent = "request_id"\nreward = "click"\nprobability = "propensity"\n'
         'actions = ["product"]'
     )
-    words = [path, "--columns", columns, "--cb_explore_adf", "--quiet", "-f", tmp_path / "m.oam"]
-    run(*words, code=1)
-    assert "each event has only one action" in capsys.readouterr().err
+    words = "flat.parquet --columns columns.toml --cb_explore_adf --quiet"
+    run(words, "-f m.oam", code=1, err="each event has only one action")
     assert (tmp_path / "m.oam").exists()
-    run(path, "--columns", columns, "--cb_explore_adf", "--quiet", "-t")
+    run(words, "-t")
 
 
-def test_run_over_events_without_labels_ends_with_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_over_events_without_labels_ends_with_an_error(run: Command, tmp_path: Path) -> None:
     path = flat(tmp_path / "flat.parquet", click=pa.nulls(500, pa.float64()))
-    run(path, "--cb_explore_adf", "--quiet", code=1)
-    assert "no event has its cost and probability; correct what the columns are" in capsys.readouterr().err
-    run(path, "--cb_explore_adf", "--quiet", "-t")
+    run(
+        path,
+        "--cb_explore_adf --quiet",
+        code=1,
+        err="no event has its cost and probability; correct what the columns are",
+    )
+    run(path, "--cb_explore_adf --quiet -t")
     (tmp_path / "events.txt").write_text("|a x\n|a y\n\n" * 9)
-    run(tmp_path / "events.txt", "--cb_explore_adf", "--quiet", code=1)
-    run(tmp_path / "events.txt", "--cb_explore_adf", "--quiet", "-t")
+    run("events.txt --cb_explore_adf --quiet", code=1)
+    run("events.txt --cb_explore_adf --quiet -t")
 
 
 # -- predictions ---------------------------------------------------------------------------------------
@@ -311,76 +285,63 @@ segment = ["segment"]
 
 
 @pytest.fixture
-def scored(tmp_path: Path) -> Path:
+def scored(run: Command, tmp_path: Path) -> None:
     (tmp_path / "columns.toml").write_text(FLAT)
-    run(
-        flat(tmp_path / "log.parquet"),
-        "--columns",
-        tmp_path / "columns.toml",
-        "--cb_explore_adf",
-        "--quiet",
-        "-f",
-        tmp_path / "m.oam",
-    )
-    return tmp_path / "m.oam"
+    run(flat(tmp_path / "log.parquet"), "--columns columns.toml --cb_explore_adf --quiet -f m.oam")
 
 
-@pytest.mark.parametrize("columns", [True, False], ids=["columns", "columns of the model"])
-def test_rows_are_scored_without_columns_of_outcomes(tmp_path: Path, scored: Path, columns: bool) -> None:
+@pytest.mark.parametrize("words", ["--columns columns.toml", ""], ids=["columns", "columns of the model"])
+@pytest.mark.usefixtures("scored")
+def test_rows_are_scored_without_columns_of_outcomes(run: Command, tmp_path: Path, words: str) -> None:
     whole = pq.read_table(tmp_path / "log.parquet")
     pq.write_table(whole.select(["segment"]).slice(0, 7), tmp_path / "new.parquet")
-    words = ["--columns", tmp_path / "columns.toml"] if columns else []
-    run(tmp_path / "new.parquet", *words, "-i", scored, "-t", "-p", tmp_path / "new.txt", "--quiet")
-    run(tmp_path / "log.parquet", *words, "-i", scored, "-t", "-p", tmp_path / "p.parquet", "--quiet")
+    run(f"new.parquet {words} -i m.oam -t -p new.txt --quiet")
+    run(f"log.parquet {words} -i m.oam -t -p p.parquet --quiet")
     found = pq.read_table(tmp_path / "p.parquet")["actions"].to_pylist()[:7]
     lines = (tmp_path / "new.txt").read_text().split()
     assert [[each.split(":")[0] for each in line.split(",")] for line in lines] == found
     assert set(found[0]) == set("vwxyz")
 
 
-def test_choices_of_the_model_are_those_of_rows_that_have_fewer(tmp_path: Path, scored: Path) -> None:
+@pytest.mark.usefixtures("scored")
+def test_choices_of_the_model_are_those_of_rows_that_have_fewer(run: Command, tmp_path: Path) -> None:
     few = pq.read_table(tmp_path / "log.parquet").slice(0, 2)
     pq.write_table(few, tmp_path / "few.parquet")
-    run(tmp_path / "few.parquet", "-i", scored, "-t", "-p", tmp_path / "p.txt", "--quiet")
+    run("few.parquet -i m.oam -t -p p.txt --quiet")
     assert all(len(line.split(",")) == 5 for line in (tmp_path / "p.txt").read_text().split("\n\n") if line)
 
 
-def test_changed_type_of_a_column_is_counted_when_a_file_is_read_alone(
-    tmp_path: Path, scored: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = flat(tmp_path / "next.parquet", segment=np.arange(500))
-    words = ["--columns", tmp_path / "columns.toml", "-i", scored]
-    run(path, *words, code=1)
-    assert (
-        "column 'segment' has numbers here, and texts in files before; file skipped"
-        in capsys.readouterr().err
-    )
-    run(path, "--columns", tmp_path / "columns.toml", "--cb_explore_adf", "--quiet")
+@pytest.mark.usefixtures("scored")
+def test_changed_type_of_a_column_is_counted_when_a_file_is_read_alone(run: Command, tmp_path: Path) -> None:
+    flat(tmp_path / "next.parquet", segment=np.arange(500))
+    error = run("next.parquet --columns columns.toml -i m.oam", code=1).err
+    assert "column 'segment' has numbers here, and texts in files before; file skipped" in error
+    run("next.parquet --columns columns.toml --cb_explore_adf --quiet")
 
 
-def test_best_action_is_named(tmp_path: Path) -> None:
+def test_best_action_is_named(run: Command, tmp_path: Path) -> None:
     (tmp_path / "columns.toml").write_text(FLAT)
-    words = [flat(tmp_path / "log.parquet"), "--columns", tmp_path / "columns.toml", "--cb_adf", "--quiet"]
-    run(*words, "-p", tmp_path / "p.parquet")
-    run(*words, "-p", tmp_path / "p.txt")
+    flat(tmp_path / "log.parquet")
+    for output in ("p.parquet", "p.txt"):
+        run(f"log.parquet --columns columns.toml --cb_adf --quiet -p {output}")
     named = pq.read_table(tmp_path / "p.parquet")["action"].to_pylist()
     lines = (tmp_path / "p.txt").read_text().split("\n\n")[:-1]
     assert lines == [f"{name} q{row}" for row, name in enumerate(named)]
     assert set(named) <= set("vwxyz")
 
 
-def test_tags_and_names_write_no_lines_of_their_own(tmp_path: Path) -> None:
+def test_line_breaks_in_tags_and_names_are_replaced(run: Command, tmp_path: Path) -> None:
     names = pa.array(["a b", "c:1,d"]).take(pa.array(np.arange(500) % 2))
     ids = [f"r{number}\n\n1:1 forged" for number in range(500)]
     path = flat(tmp_path / "log.parquet", product=names, request_id=ids)
     (tmp_path / "columns.toml").write_text(FLAT)
-    run(path, "--columns", tmp_path / "columns.toml", "--cb_explore_adf", "--quiet", "-p", tmp_path / "p.txt")
+    run(path, "--columns columns.toml --cb_explore_adf --quiet -p p.txt")
     lines = (tmp_path / "p.txt").read_text().split("\n")
     assert lines[:2] == ["a_b:0.5,c_1_d:0.5 r0__1:1_forged", ""]
     assert len(lines) == 2 * 500 + 1
 
 
-def test_choices_with_features_are_those_of_a_frame(tmp_path: Path) -> None:
+def test_choices_with_features_are_those_of_a_frame(run: Command, tmp_path: Path) -> None:
     path = flat(tmp_path / "log.parquet")
     features: dict[str, Any] = {
         "v": {"topic": "news", "price": 2},
@@ -412,18 +373,15 @@ def test_choices_with_features_are_those_of_a_frame(tmp_path: Path) -> None:
         )
         assert found.tobytes() == wanted.tobytes()
         assert by_file.average_reward == by_frame.average_reward
-    run(path, "--columns", tmp_path / "columns.toml", "--cb_explore_adf", "--quiet", "-p", tmp_path / "p.txt")
+    run(path, "--columns columns.toml --cb_explore_adf --quiet -p p.txt")
     assert (tmp_path / "p.txt").read_text().startswith("v:0.2,w:0.2,x:0.2,y:0.2,z:0.2")
 
 
-def test_malformed_features_of_choices_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_malformed_features_of_choices_are_refused(run: Command, tmp_path: Path) -> None:
     path = flat(tmp_path / "log.parquet")
     for choices, why in (
         ("v = 3", "choices.v is a table of features, not 3"),
         ("v = { a = 1979-05-27 }", "choices.v"),
     ):
         (tmp_path / "columns.toml").write_text(f"{FLAT}[choices]\n{choices}\n")
-        run(path, "--columns", tmp_path / "columns.toml", "--cb_explore_adf", "--quiet", code=1)
-        assert why in capsys.readouterr().err
+        run(path, "--columns columns.toml --cb_explore_adf --quiet", code=1, err=why)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from functools import partial
 from operator import call
 from typing import IO, TYPE_CHECKING
@@ -18,7 +19,7 @@ import pytest
 from onlineauto.cli.learn import _Interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 pytestmark = [pytest.mark.lane("ci"), pytest.mark.skipif(os.name == "nt", reason="named pipes are POSIX")]
@@ -41,6 +42,17 @@ def seconds_per_event(
         seconds.append(time.perf_counter() - begin)
         assert out.readline() == b"\n"
     return seconds[N_WARM:]
+
+
+@contextmanager
+def started(*words: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes]]]:
+    """Run a bandit in a process, with its pipes for output and for errors; its input is a pipe as well."""
+    command = [sys.executable, "-m", "onlineauto", "--cb_explore_adf", *words]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        yield process, process.stdout, process.stderr
 
 
 def at_once(into: IO[bytes], event: bytes) -> None:
@@ -66,19 +78,13 @@ def test_each_event_is_learnt_within_50_ms(
 ) -> None:
     path = tmp_path / "events"
     os.mkfifo(path)
-    flags = ["--cb_explore_adf", "--quiet", "-p", "stdout", "-d", str(path) if named else "-", *search]
+    flags = ["--quiet", "-p", "stdout", "-d", str(path) if named else "-", *search]
     least = [float("inf")] * N_TIMED  # the machine may have been busy with something else, at other events
     for _ in range(5):
-        with subprocess.Popen(
-            [sys.executable, "-m", "onlineauto", *flags],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-        ) as process:
+        with started(*flags) as (process, out, _):
             assert process.stdin is not None
-            assert process.stdout is not None
             with path.open("wb", buffering=0) if named else process.stdin as into:
-                seconds = seconds_per_event(into, process.stdout, write)
+                seconds = seconds_per_event(into, out, write)
         assert process.returncode == 0
         least = list(map(min, least, seconds))
         if max(least) < MOST:
@@ -86,21 +92,17 @@ def test_each_event_is_learnt_within_50_ms(
     pytest.fail(f"event {least.index(max(least))} never took less than {max(least):.3f} s")
 
 
-def test_a_second_pipe_is_not_waited_for_before_its_turn(tmp_path: Path) -> None:
+def test_a_second_pipe_is_opened_only_when_it_is_read(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     os.mkfifo(first)
     os.mkfifo(second)
-    flags = ["--cb_explore_adf", "--quiet", "-p", "stdout", "-d", str(first), "-d", str(second)]
-    with subprocess.Popen(
-        [sys.executable, "-m", "onlineauto", *flags], stdout=subprocess.PIPE, bufsize=0
-    ) as process:
-        assert process.stdout is not None
+    with started("--quiet", "-p", "stdout", "-d", str(first), "-d", str(second)) as (process, out, _):
         for path in (first, second):
             with path.open("wb", buffering=0) as pipe:
                 pipe.write(EVENT % (1, -1))
-                assert process.stdout.readline().count(b":") == 3
-                assert process.stdout.readline() == b"\n"
-        assert process.stdout.read() == b""
+                assert out.readline().count(b":") == 3
+                assert out.readline() == b"\n"
+        assert out.read() == b""
     assert process.returncode == 0
 
 
@@ -109,20 +111,16 @@ def test_an_interrupt_while_waiting_for_the_first_leaves_the_second_alone(tmp_pa
     first, second = tmp_path / "first", tmp_path / "second"
     os.mkfifo(first)
     os.mkfifo(second) if other == "pipe" else second.write_bytes(EVENT % (1, -1))
-    flags = ["--cb_explore_adf", "-p", "stdout", "-d", str(first), "-d", str(second)]
-    command = [sys.executable, "-m", "onlineauto", *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        with first.open("wb", buffering=0) as pipe:
-            pipe.write(EVENT % (1, -1))
-            assert process.stdout.readline().count(b":") == 3
-            process.send_signal(signal.SIGINT)
-            assert b"number of examples = 1\n" in process.stderr.read()
+    words = "-p", "stdout", "-d", str(first), "-d", str(second)
+    with started(*words) as (process, out, err), first.open("wb", buffering=0) as pipe:
+        pipe.write(EVENT % (1, -1))
+        assert out.readline().count(b":") == 3
+        process.send_signal(signal.SIGINT)
+        assert b"number of examples = 1\n" in err.read()
     assert process.returncode == 130
 
 
-def test_a_signal_between_two_lines_of_python_ends_the_wait() -> None:
+def test_a_signal_just_before_a_wait_ends_the_wait() -> None:
     send = partial(ctypes.CDLL(None)["raise"], int(signal.SIGTERM))
     with _Interrupt() as interrupt:
         # No line of Python runs between the signal and the wait, and so no handler.
@@ -133,14 +131,12 @@ def test_a_signal_between_two_lines_of_python_ends_the_wait() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere opening a pipe waits for who writes to it")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_pipe_that_nobody_writes_to_is_not_waited_for_after_a_signal(tmp_path: Path, number: int) -> None:
+def test_a_signal_ends_the_wait_for_a_pipe_without_a_writer(tmp_path: Path, number: int) -> None:
     os.mkfifo(tmp_path / "pipe")
-    command = [sys.executable, "-m", "onlineauto", "--cb_explore_adf", "-d", str(tmp_path / "pipe")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, bufsize=0) as process:
-        assert process.stderr is not None
-        while b"average  since" not in process.stderr.readline():
+    with started("-d", str(tmp_path / "pipe")) as (process, _, err):
+        while b"average  since" not in err.readline():
             pass
         time.sleep(0.2)
         process.send_signal(number)
-        assert b"number of examples = 0\n" in process.stderr.read()
+        assert b"number of examples = 0\n" in err.read()
     assert process.returncode == 128 + number

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.cli.main import main
 from tests.parity.streams import STREAMS
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.cli.conftest import Command
 
 CONTEXTS = (
     """shared |user tom
@@ -29,20 +30,14 @@ shared |user ann
 )
 
 
-def run(words: str) -> int:
-    return main(words.split())
-
-
 @pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _files(tmp_path: Path) -> None:
     (tmp_path / "events.txt").write_text(CONTEXTS)
     (tmp_path / "lines.txt").write_bytes(STREAMS["numbers"](40, 1))
 
 
-def test_an_audit_says_what_a_prediction_is_made_of(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("-d lines.txt -q ab --audit -p stdout --quiet") == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_the_features_of_an_audit_add_up_to_the_prediction(run: Command) -> None:
+    lines = run("-d lines.txt -q ab --audit -p stdout --quiet").out.splitlines()
     for predicted, features, again in zip(lines[::3], lines[1::3], lines[2::3], strict=True):
         assert predicted == again
         total = sum(
@@ -52,15 +47,14 @@ def test_an_audit_says_what_a_prediction_is_made_of(capsys: pytest.CaptureFixtur
         assert float(predicted) == pytest.approx(total, abs=1e-4) or abs(total) > abs(float(predicted))
 
 
-def test_the_champion_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("-d events.txt --cb_explore_adf --automl 3 -a --quiet") == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_the_champion_is_audited(run: Command) -> None:
+    lines = run("-d events.txt --cb_explore_adf --automl 3 -a --quiet").out.splitlines()
     assert len(lines) == 2 * 2 * 60
     assert "\titem^a*user^tom:" in lines[-7]
 
 
-def test_names_are_told_of_what_was_met(tmp_path: Path) -> None:
-    assert run("-d events.txt --cb_explore_adf -q :: --invert_hash names --readable_model text --quiet") == 0
+def test_invert_hash_names_the_observed_features(run: Command, tmp_path: Path) -> None:
+    run("-d events.txt --cb_explore_adf -q :: --invert_hash names --readable_model text --quiet")
     named, plain = ((tmp_path / name).read_text().splitlines() for name in ("names", "text"))
     weights = [line for line in named if "^" in line]
     assert {"item^a*user^tom", "item^b", "user^ann"} <= {line.split(":")[0] for line in weights}
@@ -69,142 +63,135 @@ def test_names_are_told_of_what_was_met(tmp_path: Path) -> None:
     ]
 
 
-def test_what_cannot_be_shown_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("-d events.txt --cb_explore_adf --bag 2 --audit --vw_exact") == 2
-    assert "--audit with --bag is not reproduced by --vw_exact" in capsys.readouterr().err
-    assert run("-d events.txt --cb_explore_adf --audit --resume -f m") == 2
-    assert "--audit and --resume exclude each other" in capsys.readouterr().err
+def test_invalid_audits_and_texts_of_models_are_rejected(run: Command) -> None:
+    run(
+        "-d events.txt --cb_explore_adf --bag 2 --audit --vw_exact",
+        code=2,
+        err="--audit with --bag is not reproduced by --vw_exact",
+    )
+    run(
+        "-d events.txt --cb_explore_adf --audit --resume -f m",
+        code=2,
+        err="--audit and --resume exclude each other",
+    )
     full_names = "--experimental_full_name_interactions user|item"
-    assert run(f"-d events.txt --cb_explore_adf {full_names} --invert_hash n --quiet") == 0
-    assert run("-d events.txt --cb_explore_adf --readable_model no/where --quiet") == 1
-    assert run("-d events.txt --cb_explore_adf --readable_model events.txt --quiet") == 2
+    run(f"-d events.txt --cb_explore_adf {full_names} --invert_hash n --quiet")
+    run("-d events.txt --cb_explore_adf --readable_model no/where --quiet", code=1)
+    run("-d events.txt --cb_explore_adf --readable_model events.txt --quiet", code=2)
 
 
-def inspected(words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    capsys.readouterr()
-    assert run(f"inspect {words} --format json") == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+def inspected(words: str, run: Command) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(f"inspect {words} --format json").out)
     return found
 
 
-def test_a_model_is_inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("-d events.txt --cb_explore_adf --automl 3 --default_lease 8 -f m --quiet") == 0
-    found = inspected("m --largest 3", capsys)
+def test_a_model_is_inspected(run: Command, tmp_path: Path) -> None:
+    run("-d events.txt --cb_explore_adf --automl 3 --default_lease 8 -f m --quiet")
+    found = inspected("m --largest 3", run)
     assert found["file"]["bytes"] == (tmp_path / "m").stat().st_size
     assert found["options"] == "--cb_explore_adf --automl 3 --default_lease 8"
     assert found["champion"]["interactions"] == ["item*user"] or found["champion"]["interactions"]
     assert [each["index"] for each in found["live_configs"]] == list(range(len(found["live_configs"])))
     assert {each["name"]: each["actions"] for each in found["namespaces"]} == {"item": 120, "user": 120}
     assert [each["name"] for each in found["top_weights"]] == [None] * 3
-    assert all(name for name in (each["name"] for each in inspected("m events.txt", capsys)["top_weights"]))
+    assert all(name for name in (each["name"] for each in inspected("m events.txt", run)["top_weights"]))
 
 
-def test_names_are_kept_where_they_were_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("-d events.txt --cb_explore_adf -q :: --invert_hash names -f m --quiet") == 0
-    assert run("-d events.txt --cb_explore_adf -i m --invert_hash more -f again --quiet --examples 1") == 0
-    assert run("-i m -d events.txt --invert_hash small -f champion --predict_only_model --quiet") == 0
+def test_models_keep_names_if_invert_hash_requests_them(run: Command) -> None:
+    run("-d events.txt --cb_explore_adf -q :: --invert_hash names -f m --quiet")
+    run("-d events.txt --cb_explore_adf -i m --invert_hash more -f again --quiet --examples 1")
+    run("-i m -d events.txt --invert_hash small -f champion --predict_only_model --quiet")
     for model in ("m", "again", "champion"):
-        weights = inspected(f"{model} --largest 100", capsys)["top_weights"]
+        weights = inspected(f"{model} --largest 100", run)["top_weights"]
         assert {"user^ann", "item^b", "Constant"} <= {each["name"] for each in weights}
         assert [abs(each["weight"]) for each in weights] == sorted(
             (abs(each["weight"]) for each in weights), reverse=True
         )
-    assert inspected("champion", capsys)["predicts_only"]
+    assert inspected("champion", run)["predicts_only"]
 
 
-def test_a_model_of_vw_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("-d lines.txt -q ab --vw_exact -f m --quiet") == 0
-    assert run("convert m vw.model") == 0
-    capsys.readouterr()
-    found = inspected("vw.model lines.txt", capsys)
+def test_a_model_of_vw_can_be_inspected(run: Command) -> None:
+    run("-d lines.txt -q ab --vw_exact -f m --quiet")
+    run("convert m vw.model")
+    found = inspected("vw.model lines.txt", run)
     assert found["file"]["program"] == "Vowpal Wabbit"
     assert all(each["name"] for each in found["top_weights"])
-    assert run("inspect vw.model") == 0
-    assert "written by  Vowpal Wabbit\n" in capsys.readouterr().out
+    assert "written by  Vowpal Wabbit\n" in run("inspect vw.model").out
 
 
 @pytest.mark.parametrize("model", ["simple", "bandit"])
-def test_tables(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables(run: Command, model: str) -> None:
     flags = {"simple": "-d lines.txt -q ab", "bandit": "-d events.txt --cb_explore_adf --automl"}[model]
-    assert run(f"{flags} -f m --quiet") == 0
-    assert run("inspect m") == 0
-    text = capsys.readouterr().out
+    run(f"{flags} -f m --quiet")
+    text = run("inspect m").out
     assert text.startswith("Model\n")
     assert "Largest weights\n" in text
-    assert run("inspect m --format markdown --largest 2") == 0
-    text = capsys.readouterr().out
+    text = run("inspect m --format markdown --largest 2").out
     assert text.count("\n| ") >= 10
     assert "## Largest weights\n\n| name | number | weight |\n| --- | --- | --- |\n" in text
 
 
-def test_a_terminal_gets_drawn_tables_if_it_can(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("-d lines.txt -q ab -f m --quiet") == 0
+def test_tables_on_a_terminal_are_drawn_with_rich(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("-d lines.txt -q ab -f m --quiet")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert run("inspect m") == 0
-    assert "┃" in capsys.readouterr().out
+    assert "┃" in run("inspect m").out
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    assert run("inspect m") == 0
-    assert capsys.readouterr().out.startswith("Model\n")
+    assert run("inspect m").out.startswith("Model\n")
 
 
-def test_no_model(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("inspect") == 2
-    assert "inspect takes a model" in capsys.readouterr().err
-    assert run("inspect events.txt") == 1
-    assert "is not a model file" in capsys.readouterr().err
+def test_inspect_without_a_model_is_rejected(run: Command) -> None:
+    run("inspect", code=2, err="inspect takes a model")
+    run("inspect events.txt", code=1, err="is not a model file")
 
 
-def test_exact_models_to_predict_with_go_on_learning_as_vws_do(tmp_path: Path) -> None:
-    assert run("-d events.txt --cb_explore_adf --automl 2 -f m --predict_only_model --vw_exact --quiet") == 0
-    assert run("-d events.txt -i m -f n -p p --vw_exact --quiet") == 0
+def test_exact_models_that_only_predict_continue_to_learn_like_those_of_vw(
+    run: Command, tmp_path: Path
+) -> None:
+    run("-d events.txt --cb_explore_adf --automl 2 -f m --predict_only_model --vw_exact --quiet")
+    run("-d events.txt -i m -f n -p p --vw_exact --quiet")
     first, second = (Workspace.load(tmp_path / name) for name in "mn")
     assert "automl" not in first.configuration.supplied
     assert not (first.weights[:, 1:] != 0).any()
     assert (second.weights[:, 1:] != 0).any()
 
 
-def test_how_to_search_can_be_given_anew(capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_the_search_may_change_when_a_model_is_loaded(run: Command) -> None:
     search = "--cb_explore_adf --automl 3 --oracle_type one_diff --priority_challengers 1 --quiet"
     for exact in ("", " --vw_exact"):
-        assert run(f"-d events.txt {search} -f m{exact}") == 0
-        assert run("-d events.txt -i m --priority_challengers 0 --priority_type none -f n --quiet") == 0
-        assert run("-d events.txt -i m --oracle_type champdupe -f n --quiet") == (0 if exact else 2)
-    assert "cannot use --oracle_type champdupe" in capsys.readouterr().err
+        run(f"-d events.txt {search} -f m{exact}")
+        run("-d events.txt -i m --priority_challengers 0 --priority_type none -f n --quiet")
+        error = run("-d events.txt -i m --oracle_type champdupe -f n --quiet", code=0 if exact else 2).err
+        assert ("cannot use --oracle_type champdupe" in error) == (not exact)
 
 
-def test_a_run_that_is_gone_on_with_keeps_its_names(tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_names(run: Command, tmp_path: Path) -> None:
     whole = "-d events.txt --cb_explore_adf -q :: --invert_hash names -f m --strict_parse --quiet"
-    assert run(whole) == 0
+    run(whole)
     text = (tmp_path / "names").read_bytes()
     (tmp_path / "m").unlink()
     events = CONTEXTS.split("\n\n")
     (tmp_path / "events.txt").write_text("\n\n".join([*events[:20], "0:a:b |item a", *events[20:]]))
-    assert run(whole) == 1
+    run(whole, code=1)
     assert (tmp_path / "names").read_bytes() != text
     (tmp_path / "events.txt").write_text(CONTEXTS)
-    assert run(f"{whole} --resume") == 0
+    run(f"{whole} --resume")
     assert (tmp_path / "names").read_bytes() == text
 
 
 def test_an_audit_of_a_wide_interaction_lists_its_most_important_features(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is listed one by one and what is kept as arrays is the same, but for what is left out."""
     words = "-d lines.txt --cubic aab -q ab --audit --quiet"
-    assert run(words) == 0
-    whole = capsys.readouterr().out.splitlines()
-    monkeypatch.setattr("onlineauto.cli.saving._MOST_LISTED", 0)
-    assert run(words) == 0
-    arrays = capsys.readouterr().out.splitlines()
+    whole = run(words).out.splitlines()
+    monkeypatch.setattr("onlineauto.cli.outputs._MOST_LISTED", 0)
+    arrays = run(words).out.splitlines()
     for one, other in zip(whole[::2], arrays[::2], strict=True):
         assert float(one) == pytest.approx(float(other), abs=1e-5)
     for one, other in zip(whole[1::2], arrays[1::2], strict=True):
         assert sorted(one.split("\t")) == sorted(other.split("\t"))
     monkeypatch.setattr("onlineauto.workspace.inspection.named_examples._MOST", 2)
-    assert run(words) == 0
-    cut = capsys.readouterr().out.splitlines()
+    cut = run(words).out.splitlines()
     assert cut[::2] == arrays[::2]
     assert "more of the widest interactions" in cut[-1]
     assert set(cut[-1].split("\t")[:-1]) <= set(arrays[-1].split("\t"))

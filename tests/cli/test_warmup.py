@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from onlineauto.cli import warmup
-from onlineauto.cli.main import main
 from onlineauto.jit import cache_directory
 from onlineauto.jit.compiling import _listeners
+from tests.processes import python
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Command
 
 pytestmark = pytest.mark.lane("ci")
 
-ROOT = Path(__file__).resolve().parents[2]
 SIMPLE = "1 |a x:0.5 y |b z\n0 |a z |b y:2\n"
 EVENTS = "shared |s a b\n0:-1:0.1 |x one\n|x two |z three\n\nshared |s c\n|x one\n1:-0.5:0.25 |x two\n\n"
 
 
-def test_what_is_compiled_is_compiled_no_more(capsys: pytest.CaptureFixture[str]) -> None:
+def test_compiled_kernels_are_not_compiled_again(run: Command) -> None:
     warmup.warm_up()
-    assert main(["warmup"]) == 0
-    assert capsys.readouterr() == (f"the kernels are compiled already, in {cache_directory()}\n", "")
+    assert run("warmup") == (f"the kernels are compiled already, in {cache_directory()}\n", "")
 
 
 @pytest.mark.parametrize(
@@ -36,12 +37,8 @@ def test_what_is_compiled_is_compiled_no_more(capsys: pytest.CaptureFixture[str]
         (200, 12.4, "compiled the kernels in 12 s, into "),
     ],
 )
-def test_it_says_what_it_did(
-    compiles: int,
-    seconds: float,
-    words: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+def test_warmup_reports_the_number_of_seconds(
+    run: Command, compiles: int, seconds: float, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def warm_up() -> None:
         for listener in compiles * _listeners:
@@ -50,13 +47,10 @@ def test_it_says_what_it_did(
     clock = iter([5.0, 5.0 + seconds])
     monkeypatch.setattr(warmup, "warm_up", warm_up)
     monkeypatch.setattr(warmup, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    assert main(["warmup"]) == 0
-    assert capsys.readouterr() == (f"{words}{cache_directory()}\n", "")
+    assert run("warmup") == (f"{words}{cache_directory()}\n", "")
 
 
-def test_a_terminal_is_shown_how_far_it_is(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warmup_displays_progress_on_a_terminal(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def warm_up() -> None:
         for done in (3, 17):
             for listener in _listeners:
@@ -64,8 +58,7 @@ def test_a_terminal_is_shown_how_far_it_is(
 
     monkeypatch.setattr(warmup, "warm_up", warm_up)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert main(["warmup"]) == 0
-    shown, _, last = capsys.readouterr().err.rpartition("\r\x1b[K")
+    shown, _, last = run("warmup").err.rpartition("\r\x1b[K")
     assert last == "", "the line is cleared in the end"
     lines = [line.rpartition(",")[0] for line in shown.split("\r\x1b[K")[1:]]
     assert lines == [f"onlineauto: compiling run_events, first run only: {done} of 17" for done in (3, 17)]
@@ -84,9 +77,7 @@ print([name for name, each in kernels if not all(kernel._codes for kernel in eac
 
 
 def test_the_kernels_of_all_members_are_compiled() -> None:
-    words = [sys.executable, "-c", UNUSED]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout == "[]\n"
+    assert python("-c", UNUSED).stdout == "[]\n"
 
 
 COLD = """
@@ -113,6 +104,11 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+def own_cache(folder: Path) -> dict[str, str]:
+    """Return the environment of a process that compiles its kernels into a folder of its own."""
+    return {"ONLINEAUTO_KERNELS": "none", "ONLINEAUTO_CACHE_DIR": str(folder / "cache")}
+
+
 @pytest.mark.parametrize("quiet", [False, True])
 def test_without_a_terminal_a_line_says_that_kernels_are_compiled_unless_the_run_is_quiet(
     quiet: bool, tmp_path: Path
@@ -121,29 +117,21 @@ def test_without_a_terminal_a_line_says_that_kernels_are_compiled_unless_the_run
     (tmp_path / "s.txt").write_text(SIMPLE)
     words = [str(tmp_path / "cold.py"), "-d", str(tmp_path / "s.txt"), *["--quiet"] * quiet]
     for cold in (True, False):
-        done = subprocess.run(
-            [sys.executable, *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=ROOT,
-            env=os.environ | {"ONLINEAUTO_KERNELS": "none", "ONLINEAUTO_CACHE_DIR": str(tmp_path / "cache")},
-        )
+        done = python(*words, code=1, **own_cache(tmp_path))
         *lines, last = done.stderr.splitlines()
         assert last == "onlineauto: error: 9 is enough"
         assert [line.split(",")[0] for line in lines] == ["compiling kernels"] * (cold and not quiet)
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "3"])
-def test_one_thread_to_three(threads: str, tmp_path: Path) -> None:
+def test_one_thread_to_three(run: Command, threads: str, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text(SIMPLE)
-    assert main(["-d", str(tmp_path / "s.txt"), "--threads", threads, "--quiet"]) == 0
+    run("-d s.txt --quiet --threads", threads)
 
 
 @pytest.mark.parametrize("threads", ["0", "4", "two"])
-def test_other_numbers_of_threads_are_refused(threads: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--threads", threads]) == 2
-    out, err = capsys.readouterr()
+def test_other_numbers_of_threads_are_refused(run: Command, threads: str) -> None:
+    out, err = run("--threads", threads, code=2)
     assert out == ""
     assert err.startswith("onlineauto: error: --threads cannot be ")
     assert err.endswith("; it takes a whole number from 1 to 3\n")
@@ -156,16 +144,7 @@ def test_after_warming_up_nothing_more_is_compiled(tmp_path: Path) -> None:
     (tmp_path / "adf.txt").write_text(EVENTS)
 
     def run(words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "onlineauto", *words.split()],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=ROOT,
-            env=os.environ | {"ONLINEAUTO_KERNELS": "none", "ONLINEAUTO_CACHE_DIR": str(cache)},
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return python("-m", "onlineauto", *words.split(), code=0, **own_cache(tmp_path)).stdout
 
     def compiled() -> set[Path]:
         return {path.relative_to(cache) for path in cache.rglob("*.o")}

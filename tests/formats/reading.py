@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.exact.dialect import VwTextReader
-from onlineauto.exact.quirks import READING
+from onlineauto.exact.options import READING
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.lines.reader_state_kernels import ReaderRules
 from onlineauto.formats.quirks import NO_QUIRKS

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from onlineauto.cli import warmup
 from onlineauto.engine.loop import follower
 from onlineauto.engine.search.drift import Drift
 from onlineauto.explorers.policy import Policy
-from onlineauto.jit import pure
+from onlineauto.jit import code, operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,26 +102,25 @@ def use_the_rest() -> None:
 
 def note_programs() -> None:
     """Note each kernel that runs as plain Python."""
-    kernels: Any = import_module("onlineauto.jit.kernel")
-    run, call_at = kernels.run, pure._OPERATIONS["call_at"]
+    run, call_at = operation.run, operation._OPERATIONS["call_at"]
 
     def noted_run(function: Callable[..., Any], arguments: Any) -> Any:
         RAN.add(function.__qualname__)
         return run(function, arguments)
 
     def noted_call(address: int, arguments: Any) -> None:
-        RAN.add(pure._functions[int(address) - 1].__qualname__)
+        RAN.add(operation._functions[int(address) - 1].__qualname__)
         call_at(address, arguments)
 
-    kernels.run = noted_run
-    pure._OPERATIONS["call_at"] = noted_call
+    code.run = noted_run  # type: ignore[attr-defined]
+    operation._OPERATIONS["call_at"] = noted_call
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # NumPy warns of integers that wrap around, as hashes do
-    if pure.PURE:
+    if operation.PURE:
         note_programs()
     made = predictions()
-    if pure.PURE:
+    if operation.PURE:
         use_the_rest()
     json.dump({"predictions": made, "ran": sorted(RAN)}, sys.stdout)

@@ -17,9 +17,9 @@ from onlineauto import Workspace
 from onlineauto.engine.search.drift import make_window
 from onlineauto.estimators.adaptive_window_kernels import clear, rises
 from onlineauto.features.hash_kernels import murmur3
-from onlineauto.jit import ahead, entry_kernel, prepare, worker
+from onlineauto.jit import ahead, entry_kernel, prepare
+from onlineauto.jit.code import Kernel
 from onlineauto.jit.fingerprint import symbol_of
-from onlineauto.jit.kernel import Kernel
 from onlineauto.jit.packing import Packed, pack
 from tests.jit.scripts import compiled, finish, start
 from tests.waiting import until
@@ -157,7 +157,7 @@ def test_a_plan_starts_processes_once(missing: Missing) -> None:
         ("processes", lambda: 1),
     ],
 )
-def test_no_process_starts_without_a_use(
+def test_no_process_starts_if_it_would_be_useless(
     name: str, value: Any, missing: Missing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ahead, name, value)
@@ -284,9 +284,9 @@ def test_a_process_does_not_compile_sources_that_have_changed(
 ) -> None:
     window, _ = pack((make_window(),))
     kinds = [ahead.plain_kind(each) for each in window.kinds]
-    monkeypatch.setattr(worker, "compile_program", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr("onlineauto.jit.code.compile_program", lambda *_: pytest.fail("compiled"))
     clear_name = "onlineauto.estimators.adaptive_window_kernels:clear"
-    worker.compile_listed(Silent(), [("another_symbol", clear_name, kinds)])  # type: ignore[arg-type]
+    ahead.compile_listed(Silent(), [("another_symbol", clear_name, kinds)])  # type: ignore[arg-type]
 
 
 class Silent:
@@ -297,7 +297,7 @@ class Silent:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no os.fork")
-def test_a_fork_lets_go_of_the_processes_and_of_locks(tmp_path: Path) -> None:
+def test_a_fork_inherits_neither_processes_nor_locks(tmp_path: Path) -> None:
     text = """
 from onlineauto.jit import cache
 ahead.begin()

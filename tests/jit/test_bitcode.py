@@ -161,7 +161,7 @@ def change_source(folder: Path) -> None:
     ],
     ids=["other sources", "newer LLVM", "lower processor", "no lzma"],
 )
-def test_what_cannot_be_generated_is_compiled_and_the_log_says_why(
+def test_unusable_bitcode_is_compiled_and_the_reason_is_logged(
     change: Callable[[Path], None] | None, before: str, reason: str, folder: Path
 ) -> None:
     if change is not None:

@@ -109,7 +109,7 @@ def test_other_code_is_not_linked(name: str) -> None:
         link(compiled(UNSUPPORTED[name]), "outer")
 
 
-def test_what_is_not_linked_here_is_linked_by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_code_is_linked_by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "_addresses", {})
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     text = CODE.replace("@count", "@count_of_llvm")

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
-import os
+import pickle
 import pkgutil
-import subprocess
-import sys
 from functools import cache
-from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pytest
 
 import onlineauto
 from onlineauto.explorers import EXPLORERS
+from onlineauto.jit.code import Code, Kernel, code_for
 from onlineauto.jit.fingerprint import fingerprint_of
-from onlineauto.jit.kernel import Kernel
+from onlineauto.workspace.workspace import Workspace
+from tests.engine.test_native_search import crossed_stream
 from tests.jit.scripts import compiled
+from tests.processes import python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+    from onlineauto.jit.packing import Packed
 
 
 @cache
@@ -78,7 +81,7 @@ def names_in(code: CodeType) -> Iterator[str]:
             yield from names_in(each)
 
 
-def test_what_python_calls_is_an_entry_kernel() -> None:
+def test_kernels_called_by_python_are_entry_kernels() -> None:
     called = [(module.__name__, *each) for module in modules() for each in called_by_python(module)]
     assert len(called) > 40
     wrong = [(where, who, each.py_func.__name__) for where, who, each in called if not is_entry(each)]
@@ -100,13 +103,37 @@ def named(kernel: Kernel) -> str:
 
 @pytest.mark.slow
 def test_after_warming_up_only_entry_kernels_are_on_the_disk(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "onlineauto", "warmup"],
-        check=True,
-        cwd=ROOT,
-        env=os.environ | {"ONLINEAUTO_KERNELS": "none", "ONLINEAUTO_CACHE_DIR": str(tmp_path)},
-    )
+    python("-m", "onlineauto", "warmup", ONLINEAUTO_KERNELS="none", ONLINEAUTO_CACHE_DIR=str(tmp_path))
     entries = {named(each) for each in kernels() if is_entry(each)}
     programs = [path.stem.rsplit("_", 2)[0] for path in compiled(tmp_path)]
     assert len(programs) > 20
     assert set(programs) <= entries
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_no_machine_code_is_requested_after_the_first_events(
+    exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+
+    def asked(function: FunctionType, packed: Packed) -> Code:
+        found.append(function.__qualname__)
+        return code_for(function, packed)
+
+    monkeypatch.setattr("onlineauto.jit.code.code_for", asked)
+    for kernel in kernels():
+        monkeypatch.setattr(kernel, "_codes", {})
+    easy: dict[str, Any] = {"automl_significance_level": 0.9, "lease": 200} if exact else {}
+    workspace = Workspace(cb_explore_adf=True, automl=3, bit_precision=14, l1=1e-9, vw_exact=exact, **easy)
+    workspace.fit(crossed_stream(2).encode())
+    assert len(found) > 5
+    found.clear()
+    workspace.fit(crossed_stream(5000).encode())
+    copies = copy.deepcopy(workspace), pickle.loads(pickle.dumps(workspace))  # noqa: S301
+    for each in (workspace, *copies):
+        each.fit(crossed_stream(50, seed=2).encode())
+    assert workspace.searching.changes, "the champion has changed"
+    assert found == []
+    for each in copies:
+        assert np.array_equal(each.weights, workspace.weights)
+        assert not np.shares_memory(each.learner.model.table, workspace.learner.model.table)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import random
-import subprocess
 import sys
 from enum import IntEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,13 +14,13 @@ import pytest
 from onlineauto.explorers import EXPLORERS
 from onlineauto.jit import Sealed, fingerprint, local_array
 from onlineauto.jit.fingerprint import fingerprint_of, kernels_of
+from tests.processes import python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.lane("quick")
-
-ROOT = Path(__file__).resolve().parents[2]
 
 INNER = """
 import numpy as np
@@ -82,7 +80,7 @@ def digest(folder: Path, *, inner: str = INNER, outer: str = OUTER) -> str:
     return fingerprint_of(loaded("outer", outer, folder).outer.py_func)
 
 
-def test_it_is_the_same_wherever_the_files_are_and_whatever_was_called(tmp_path: Path) -> None:
+def test_a_fingerprint_depends_neither_on_folders_nor_on_calls(tmp_path: Path) -> None:
     first = digest(tmp_path / "one")
     sys.modules["inner"].stepped(1)
     assert fingerprint_of(sys.modules.pop("outer").outer.py_func) == first
@@ -101,16 +99,16 @@ def test_it_is_the_same_wherever_the_files_are_and_whatever_was_called(tmp_path:
         ("local_array(4, np.int64)", "local_array(4, np.int32)"),
     ],
 )
-def test_an_edit_of_another_file_changes_it(before: str, after: str, tmp_path: Path) -> None:
+def test_an_edit_of_a_called_kernel_changes_the_fingerprint(before: str, after: str, tmp_path: Path) -> None:
     assert before in INNER
     assert digest(tmp_path, inner=INNER.replace(before, after)) != digest(tmp_path)
 
 
-def test_an_edit_of_its_own_file_changes_it(tmp_path: Path) -> None:
+def test_an_edit_of_the_kernel_changes_the_fingerprint(tmp_path: Path) -> None:
     assert digest(tmp_path, outer=OUTER.replace("sqrt", "cbrt")) != digest(tmp_path)
 
 
-def test_values_that_change_places_change_it(tmp_path: Path) -> None:
+def test_swapped_values_change_the_fingerprint(tmp_path: Path) -> None:
     """No file says so if they come from one without kernels."""
     outer = OUTER.replace("inner import ", "inner import HIGH, LOW, four, ").replace(
         "math.sqrt", "HIGH - LOW * "
@@ -136,7 +134,7 @@ def test_values_that_change_places_change_it(tmp_path: Path) -> None:
         "def f(x): return (lambda: x + 1)()",
     ],
 )
-def test_a_kernel_without_a_file_is_told_apart_by_what_it_does(other: str) -> None:
+def test_kernels_without_a_file_differ_by_their_bytecode(other: str) -> None:
     def made(text: str) -> Any:
         exec(text, found := {"__name__": "shell"})  # noqa: S102 - as a shell does
         return found["f"]
@@ -145,7 +143,7 @@ def test_a_kernel_without_a_file_is_told_apart_by_what_it_does(other: str) -> No
     assert fingerprint_of(made(other)) != fingerprint_of(made(text)) == fingerprint_of(made(text))
 
 
-def test_default_values_tell_a_kernel_apart() -> None:
+def test_default_values_change_the_fingerprint() -> None:
     def made(value: float) -> Any:
         def f(x: float, y: float = value) -> float:
             return x + y
@@ -194,7 +192,7 @@ def closed_over(value: Any) -> Any:
     return outer
 
 
-def test_every_value_that_a_kernel_takes_from_around_it_tells_it_apart() -> None:
+def test_every_named_value_changes_the_fingerprint() -> None:
     digests = [fingerprint_of(closed_over(value)) for value in VALUES]
     alike = [
         (one, other)
@@ -210,7 +208,7 @@ def test_every_value_that_a_kernel_takes_from_around_it_tells_it_apart() -> None
     [[1], {1: 2}, {1}, object(), Sealed(Pair(1, 2.0)), iter(()), fingerprint, random, (1, [2])],
     ids=lambda value: type(value).__name__,
 )
-def test_what_machine_code_cannot_depend_on_is_refused(value: Any) -> None:
+def test_values_of_other_kinds_are_rejected(value: Any) -> None:
     with pytest.raises(TypeError, match="on which machine code cannot depend"):
         fingerprint_of(closed_over(value))
 
@@ -230,17 +228,7 @@ print([fingerprint_of(each.py_func) for each in kernels])
 """
 
 
-def test_it_is_the_same_in_every_process() -> None:
-    digests = {
-        subprocess.run(
-            [sys.executable, "-c", PACKAGE],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=ROOT,
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
-        ).stdout
-        for seed in ("1", "2")
-    }
+def test_a_fingerprint_is_the_same_in_every_process() -> None:
+    digests = {python("-c", PACKAGE, PYTHONHASHSEED=seed).stdout for seed in ("1", "2")}
     assert len(digests) == 1
     assert len(set(digests.pop()[1:-2].split(", "))) == len(EXPLORERS) + 1

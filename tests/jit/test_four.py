@@ -76,7 +76,7 @@ def bits(x: NDArray[np.float32]) -> list[int]:
     ],
 )
 @given(x=ANY)
-def test_each_element_is_what_it_is_alone(
+def test_each_element_equals_the_scalar_result(
     code: int, expected: Callable[..., NDArray[np.float32]], x: NDArray[np.float32]
 ) -> None:
     out = np.zeros((1, 4), np.float32)
@@ -125,7 +125,7 @@ def asked(table: NDArray[np.bool_], column: int, out: NDArray[np.bool_]) -> tupl
 
 
 @given(table=TRUTHS, column=st.integers(0, 5))
-def test_truths_are_read_where_they_are(table: NDArray[np.bool_], column: int) -> None:
+def test_flags_are_read_from_their_column(table: NDArray[np.bool_], column: int) -> None:
     out = np.zeros((3, 4), bool)
     found = asked(table, column, out)
     one, other = table[:, column : column + 4]

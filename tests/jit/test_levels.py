@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import subprocess
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from onlineauto.jit import cache, levels
+from tests.processes import ROOT, python
 
-ROOT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
+
 V2 = levels._FLAGS["x86-64-v2"]
 V3 = levels._FLAGS["x86-64-v3"]
 
@@ -70,16 +70,9 @@ def test_another_processor_of_the_level_compiles_nothing(tmp_path: Path) -> None
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
 
-    def compiles(*arguments: str, **environment: str) -> str:
-        return subprocess.run(
-            [sys.executable, str(script), *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ
-            | {"ONLINEAUTO_KERNELS": "none", "ONLINEAUTO_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-            | environment,
-        ).stdout
+    def compiles(*words: str, **environment: str) -> str:
+        environment |= {"ONLINEAUTO_KERNELS": "none", "ONLINEAUTO_CACHE_DIR": str(tmp_path)}
+        return python(str(script), *words, code=0, PYTHONPATH=str(ROOT), **environment).stdout
 
     assert compiles("builder", *mine, **levels.compiles_for(mine[0])) == "True\n"
     assert compiles("another", *mine) == "False\n"
@@ -89,15 +82,7 @@ def test_another_processor_of_the_level_compiles_nothing(tmp_path: Path) -> None
 def test_what_is_compiled_for_a_level_has_none_of_the_features_beyond_it() -> None:
     script = "from onlineauto.jit.loading import processor; print(*processor(), sep=',')"
     for level in levels.levels():
-        out = subprocess.run(
-            [sys.executable, "-c", script],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=ROOT,
-            env=os.environ | levels.compiles_for(level),
-        ).stdout
-        assert out == f"{level},\n"
+        assert python("-c", script, code=0, **levels.compiles_for(level)).stdout == f"{level},\n"
 
 
 def test_a_processor_with_the_features_of_this_one_has_a_directory_of_its_own(

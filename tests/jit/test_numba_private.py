@@ -80,7 +80,7 @@ def test_other_files_use_what_numba_documents() -> None:
         assert private_names(path, own=True) & MEMBERS == set(), path.name
 
 
-def test_what_is_private_is_listed() -> None:
+def test_private_names_of_numba_are_listed() -> None:
     found: dict[str, set[str]] = {}
     for module, name in numba_imports(PLACE):
         if module not in PUBLIC:
@@ -90,7 +90,7 @@ def test_what_is_private_is_listed() -> None:
     assert set(numba_private.PRIVATE_SETTINGS) == SETTINGS
 
 
-def test_every_use_has_its_reason() -> None:
+def test_every_use_of_a_private_name_has_a_comment() -> None:
     """Each function and class has a comment, beside its docstring, that says why it has to be."""
     text = PLACE.read_text("utf-8")
     lines, tree = text.splitlines(), ast.parse(text)

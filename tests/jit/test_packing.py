@@ -11,6 +11,7 @@ import struct
 import sys
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -141,7 +142,7 @@ def test_larger_integers_are_refused(value: int) -> None:
 
 
 @pytest.mark.parametrize("value", ["text", [1], {}, 1j, np.complex64(1), object()])
-def test_what_is_no_number_is_refused(value: object) -> None:
+def test_values_that_are_not_numbers_are_rejected(value: object) -> None:
     with pytest.raises(TypeError, match="a kernel takes numbers, arrays and tuples of these"):
         same(value)
 
@@ -179,12 +180,12 @@ def test_arrays_of_all_layouts(layout: str, writeable: bool) -> None:
 
 
 @given(arrays.arrays(np.float32, st.integers(0, 9), elements=st.floats(-9, 9, width=32)), st.floats(-9, 9))
-def test_kernels_write_where_the_array_is(out: NDArray[np.float32], value: float) -> None:
+def test_kernels_write_into_the_array(out: NDArray[np.float32], value: float) -> None:
     filled(out[::-1], value)
     assert out.tolist() == [np.float32(value)] * len(out)
 
 
-def test_what_may_not_be_written_is_not() -> None:
+def test_read_only_arrays_are_not_written() -> None:
     out = np.zeros(3)
     out.flags.writeable = False
     with pytest.raises(Exception, match=r"[Rr]ead-?only|immutable"):
@@ -236,7 +237,7 @@ def test_arrays_of_nested_records_arrive_in_their_order() -> None:
     assert shown(Sealed(whole())) == expected
 
 
-def test_what_arrays_hold_may_change() -> None:
+def test_the_content_of_arrays_may_change() -> None:
     value = whole()
     sealed = Sealed(value)
     before = shown(sealed)
@@ -257,7 +258,7 @@ def test_sealed_memory_is_never_rewritten() -> None:
     assert sealed._words == words[0].struct.pack(*words[1])
 
 
-def test_a_copy_is_sealed_anew() -> None:
+def test_a_copy_is_sealed_separately() -> None:
     sealed = Sealed(columns(1.0))
     for other in (copy.copy(sealed), copy.deepcopy(sealed), pickle.loads(pickle.dumps(sealed))):  # noqa: S301
         assert other.address != sealed.address
@@ -298,24 +299,19 @@ def test_kinds_have_one_name_in_every_order() -> None:
     assert pack((1, 2.0))[0] is pack((3, -1.0))[0]
 
 
-def test_threads_that_meet_a_kind_at_once_agree_on_it() -> None:
+def test_threads_agree_on_the_layout_of_a_new_kind() -> None:
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         for n in range(60):
             value = (np.zeros(1, np.dtype([(f"only {n}", np.int64)])), 1)
-            together, found = threading.Barrier(6), list[object]()
+            together = threading.Barrier(6)
 
-            def meet(value: Any = value, together: Any = together, found: Any = found) -> None:
+            def meet(value: Any, together: threading.Barrier = together) -> int:
                 together.wait()
-                found.append(pack(value)[0])
+                return id(pack(value)[0])
 
-            threads = [threading.Thread(target=meet) for _ in range(6)]
-            for each in threads:
-                each.start()
-            for each in threads:
-                each.join()
-            assert len(found) == 6
-            assert len(set(map(id, found))) == 1
+            with ThreadPoolExecutor(6) as pool:
+                assert len(set(pool.map(meet, [value] * 6))) == 1
     finally:
         sys.setswitchinterval(before)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.bounds_checked import run as run_bounds_checked
+from tests.processes import ROOT, python
 
-ROOT = Path(__file__).resolve().parents[2]
 BUDGET = set(json.loads((ROOT / "tests/compile_budget.json").read_text(encoding="utf-8")))
 PAGE = ROOT / "docs/develop/numba.md"
 
@@ -32,16 +27,7 @@ def listed(heading: str) -> set[str]:
 
 def programs(**environment: str) -> dict[str, Any]:
     """Run the programs in a process."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.jit.programs"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, **environment},
-    )
-    assert done.returncode == 0, done.stderr
-    made: dict[str, Any] = json.loads(done.stdout)
+    made: dict[str, Any] = json.loads(python("-m", "tests.jit.programs", code=0, **environment).stdout)
     return made
 
 
@@ -70,6 +56,5 @@ def test_every_program_is_run_with_bounds_checks() -> None:
         "warm_up()\n"
         "print(json.dumps(sorted(loaded)))\n"
     )
-    done = run_bounds_checked("-c", code)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", code, NUMBA_BOUNDSCHECK="1")
     assert set(json.loads(done.stdout.splitlines()[-1])) >= BUDGET

@@ -102,6 +102,6 @@ except IndexError:
         "stores(data, 63, np.uint64(0))",
     ],
 )
-def test_bytes_that_are_not_there_are_an_error(call: str) -> None:
+def test_bytes_beyond_the_end_are_an_error(call: str) -> None:
     done = bounds_checked.run("-c", BEYOND.format(call))
     assert done.stdout == "caught\n", done.stderr

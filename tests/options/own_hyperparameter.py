@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.options import option
-from onlineauto.options.option import Log
+from onlineauto.options.registry import Log
 
 if TYPE_CHECKING:
     from onlineauto.features.records import Records

@@ -5,11 +5,8 @@ Adding options is for good, so the test has a process of its own.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
+from tests.processes import python
 
-ROOT = Path(__file__).resolve().parents[2]
 CODE = """
 import numpy as np
 from onlineauto import OptionError, Workspace
@@ -47,7 +44,5 @@ for slot, rate in enumerate(rates):
 """
 
 
-def test_it_changes_what_a_live_config_learns() -> None:
-    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "[0.25, 1.0, 4.0]\n"
+def test_the_hyperparameter_changes_what_a_live_config_learns() -> None:
+    assert python("-c", CODE).stdout == "[0.25, 1.0, 4.0]\n"

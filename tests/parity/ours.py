@@ -88,7 +88,7 @@ def _recorded() -> Iterator[list[Workspace]]:
         made.append(Workspace(configuration=configuration))
         return made[-1]
 
-    with mock.patch("onlineauto.cli.saving.Workspace", make):
+    with mock.patch("onlineauto.cli.outputs.Workspace", make):
         yield made
 
 

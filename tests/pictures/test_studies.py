@@ -76,7 +76,7 @@ def test_one_value_is_enough() -> None:
     draw_study(done(trials=2, mode="max"))
 
 
-def test_what_explains_the_values() -> None:
+def test_importance_finds_the_parameters_that_matter() -> None:
     study = done(trials=200)
     level, rows = values_at_common_resource([row for row in study.history() if row["told"]])
     shares = importance(rows, study.space.described())
@@ -86,7 +86,7 @@ def test_what_explains_the_values() -> None:
     assert shares["same"] == 0
 
 
-def test_the_best_of_those_that_were_given_most() -> None:
+def test_best_so_far_is_taken_at_the_largest_resource() -> None:
     rows = [{"resource": at, "value": value} for at, value in ((1, 5.0), (1, 7.0), (3, 6.0), (1, 9.0))]
     assert best_so_far(rows, -1.0) == [5.0, 7.0, 6.0, 6.0]
 

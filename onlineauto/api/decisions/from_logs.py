@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from onlineauto.api.base import AutoModel, hide_class_name
 from onlineauto.api.decisions.events import logged_event
 from onlineauto.api.decisions.joining import Joined
-from onlineauto.api.hints import count_of, refuse_names
+from onlineauto.api.feed import count_of, refuse_names
 from onlineauto.api.tables import is_frame, names_of_columns
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions

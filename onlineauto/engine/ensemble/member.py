@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.options import Configuration
-    from onlineauto.options.option import Group
+    from onlineauto.options.registry import Group
     from onlineauto.state.stored import Stored
 
 ANY = 2**62

@@ -33,7 +33,7 @@ from onlineauto.formats.datasets.arrow_arrays import (
 )
 from onlineauto.formats.datasets.features import ColumnName
 from onlineauto.formats.mappings.identities import identity, numbers_in, spelling
-from onlineauto.options.settings_file import read_settings
+from onlineauto.options.registry import read_settings
 
 if TYPE_CHECKING:
     import os

@@ -41,7 +41,7 @@ from onlineauto.learners.model import read_cells
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import initial_t
 from onlineauto.options import options_of
-from onlineauto.options.option import to_text
+from onlineauto.options.registry import to_text
 from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.options import REGISTRY
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.errors import InputError, OptionError
-from onlineauto.options.settings_file import read_settings
+from onlineauto.options.registry import read_settings
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:

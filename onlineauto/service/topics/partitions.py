@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onlineauto.errors import InputError, OptionError, PackageError, install_hint
-from onlineauto.options.settings_file import read_settings
+from onlineauto.options.registry import read_settings
 
 if TYPE_CHECKING:
     import os

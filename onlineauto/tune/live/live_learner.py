@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 
-from onlineauto.engine.search.action_namespaces import of_actions
+from onlineauto.engine.search.search_engine import of_actions
 from onlineauto.engine.stream.position import Position
 from onlineauto.engine.stream.source import kind_of, read_blocks, rules_of
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.blocks.writer import write_blocks
+from onlineauto.formats.blocks.file import write_blocks
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.tune.live.flags import base_of, configure
 from onlineauto.tune.workers.trainable import OF_STREAM

@@ -14,7 +14,7 @@ import numpy as np
 
 from onlineauto.errors import OptionError
 from onlineauto.options import Log
-from onlineauto.options.settings_file import read_settings
+from onlineauto.options.registry import read_settings
 from onlineauto.tune.plain import as_json
 from onlineauto.tune.spaces.parameter import Categorical, Float, Int, Parameter, Value
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.search.live_configs import LiveConfigs
     from onlineauto.engine.search.search_engine import Searching
     from onlineauto.options import Configuration
-    from onlineauto.options.option import Option
+    from onlineauto.options.registry import Option
     from onlineauto.workspace.workspace import Workspace
 
 _COUNTERS = {"squarecb": "squarecb", "regcb": "squarecb", "cover": "cover", "first": "first"}

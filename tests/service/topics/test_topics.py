@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onlineauto import Run, Workspace
-from onlineauto.cli.saving import Saving
+from onlineauto.cli.outputs import Saving
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.service.topics import TopicSource
@@ -488,7 +488,7 @@ def test_rewards_that_find_no_decision_are_counted_with_the_reason(
 
 def test_saves_of_a_topic_are_spread_by_what_they_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.0, 1.0, 10.0, 20.9, 21.0, 21.0, 22.0])
-    monkeypatch.setattr("onlineauto.cli.saving.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("onlineauto.cli.outputs.time.monotonic", lambda: next(clock))
     saving, saved = Saving.__new__(Saving), []
     saving._every, saving._pause, saving._unsaved, saving._next_save = 10, 20.0, 0, 0.0
     saving.save = lambda: saved.append(saving._unsaved)  # type: ignore[method-assign]
