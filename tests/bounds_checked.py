@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import subprocess
 
 from tests.processes import python
-
-if TYPE_CHECKING:
-    import subprocess
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:

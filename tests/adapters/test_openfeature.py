@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("openfeature")
 
+from collections.abc import Iterator
+
 from openfeature import api
 from openfeature.evaluation_context import EvaluationContext
 from openfeature.exception import ErrorCode
@@ -19,8 +21,6 @@ from onlineauto.service.client import Client, Retry
 from tests.service.serving import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from openfeature.client import OpenFeatureClient
 
 pytestmark = pytest.mark.lane("ci")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -23,9 +24,6 @@ from onlineauto import (
     OptionError,
     Workspace,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, Workspace
+from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, Workspace
 
 USERS = ("tom", "ann", "kim")
 ACTIONS: list[dict[str, Any]] = [{"article": name, "price": {"net": 0.5 * i}} for i, name in enumerate("xyz")]

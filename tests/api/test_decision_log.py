@@ -8,16 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onlineauto import AutoML, InputError
 from tests.api.events import ACTIONS, context, reward, serve
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("quick")
 

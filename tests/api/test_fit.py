@@ -7,16 +7,14 @@ import io
 import json
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onlineauto import AutoML, InputError, convert
 from onlineauto.interop import event_dsjson, event_text, from_dicts
 from tests.api.events import ACTIONS, logged
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("quick")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import warnings
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 
 from onlineauto import AutoML, InputError, OnlineautoError
 from tests.api.events import ACTIONS, context, serve
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("sampled")
 

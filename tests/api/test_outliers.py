@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import random
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor
 from tests.api.events import saved
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Rows = list[tuple[dict[str, Any], Any, float]]
 SIZES = [1e6, -1e12, 1e25, -2.9e38]

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
-from onlineauto import AutoML, InputError
+from onlineauto import AutoML, Choice, InputError
 from tests.api.events import ACTIONS, context, reward
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto import Choice
 
 ARTICLES: list[dict[str, Any]] = [
     {"article": "politics"},

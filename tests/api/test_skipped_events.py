@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,6 @@ from onlineauto.errors import OnlineautoError
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 from onlineauto.interop import from_arrays, from_dicts, from_frame
 from tests.api.events import saved
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EVENT: dict[str, Any] = {
     "context": {"u": "x"},

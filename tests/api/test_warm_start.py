@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,6 @@ import pytest
 from onlineauto import AutoML, InputError, OptionError, Workspace
 from onlineauto.interop import event_text, write_vw_model
 from tests.api.events import ACTIONS, context, logged, saved, serve
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _texts(n: int = 300) -> list[str]:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from onlineauto import Workspace
 from tests.parity.automl_outputs import SearchState, read_search_state, search_state
 from tests.parity.ours import saved_weights
+from tests.parity.result import Weights
 from tests.parity.wheel import read_readable_model
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from tests.parity.result import Weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

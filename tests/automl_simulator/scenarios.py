@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from tests.automl_simulator.learners import Ours, Wheels
+from tests.automl_simulator.learners import Ours, Snapshot, Wheels
 from tests.automl_simulator.simulator import Simulator
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.automl_simulator.learners import Snapshot
 
 BASE = "--cb_explore_adf --epsilon 0.2 --random_seed 5"
 """Flags of all lives."""

@@ -9,14 +9,11 @@ Source: VW ``core/tests/simulator.cc``, class ``cb_sim``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 ARTICLES = ("politics", "sports", "music")
 _USERS = ("Tom", "Anna")

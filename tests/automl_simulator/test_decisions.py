@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tests.automl_simulator.learners import Ours
+from tests.automl_simulator.learners import Ours, Snapshot
 from tests.automl_simulator.scenarios import (
     FIFTEEN,
     INCLUSION,
@@ -16,9 +14,6 @@ from tests.automl_simulator.scenarios import (
     Life,
     lived,
 )
-
-if TYPE_CHECKING:
-    from tests.automl_simulator.learners import Snapshot
 
 A, U = b"A", b"U"
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.automl_simulator.scenarios import BASE, POPULAR, WEIGHTS, Life, lived
 from tests.naive.hashing import hash_name
-
-if TYPE_CHECKING:
-    from tests.parity.result import Weights
+from tests.parity.result import Weights
 
 FNV = 16777619
 SEARCH = f"{BASE} --automl 4 {POPULAR} --default_lease 10"

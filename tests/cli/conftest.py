@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ import pytest
 from onlineauto.cli.main import main
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from _pytest.capture import CaptureResult
 
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from onlineauto.workspace.conversion import has_blocks
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import Command
+from tests.cli.conftest import Command
 
 TEXT = "".join(f"{i % 3} 'tag{i} |a x{i % 5} y:{i} |b z\n" for i in range(60))
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from onlineauto import datasets
 from onlineauto.cli.main import main
 from onlineauto.evaluation.log_check import LogReport, check_log
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 ARMS = ("art", "news", "sport")
 

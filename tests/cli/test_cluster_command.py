@@ -7,19 +7,15 @@ import re
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from onlineauto.cluster import Cluster, Fair, Guarded, History, Learned
 from onlineauto.tune import Study
+from tests.cli.conftest import Command
 from tests.processes import python
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import Command
 
 pytestmark = pytest.mark.lane("ci")
 

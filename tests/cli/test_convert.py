@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import Command
+from tests.cli.conftest import Command
 
 TEXT = "shared |s a\n0:-1:0.5 |x one\n|x two\n\nshared |s b\n|x one\n1:1:0.25 |x two\n\n"
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from onlineauto import AutoML
 from onlineauto.workspace.workspace import Workspace
+from tests.cli.conftest import Command
 from tests.property.model_draws import draw_stream
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import Command
 
 
 @pytest.fixture

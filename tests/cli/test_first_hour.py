@@ -5,18 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from onlineauto.cli import demo, doctor
 from onlineauto.cli.verb import VERBS
 from onlineauto.workspace.options import REGISTRY
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import Command
+from tests.cli.conftest import Command
 
 
 @pytest.fixture

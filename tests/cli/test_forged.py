@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from onlineauto.options import Option
 from onlineauto.workspace.options import REGISTRY
+from tests.cli.conftest import Command
 from tests.forging import model_bytes, model_parts, vw_model_bytes
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto.options import Option
-    from tests.cli.conftest import Command
 
 EVENTS = "shared |u tom\n0:-1:0.5 |a x\n|a y\n\nshared |u tim\n|a x\n1:0:0.5 |a y\n\n" * 20
 FLAGS = "--cb_explore_adf --quiet -b 10"

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from onlineauto.cli.verb import VERBS, overview, verb_of
 from onlineauto.options import title_of
 from onlineauto.workspace.options import REGISTRY
+from tests.cli.conftest import Command
 from tests.processes import python
-
-if TYPE_CHECKING:
-    from tests.cli.conftest import Command
 
 
 @pytest.mark.parametrize(

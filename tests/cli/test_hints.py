@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import Command
-
+from tests.cli.conftest import Command
 
 LOG = (
     '{"_label_cost":-1,"_label_probability":0.8,"_label_Action":1,"_labelIndex":0,"EventId":"x","a":[1,2],'

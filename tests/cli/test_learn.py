@@ -9,20 +9,17 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.workspace.workspace import Workspace
+from tests.cli.conftest import Command
 from tests.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.cli.conftest import Command
 
 SIMPLE = b"""1 |a x:0.5 y
 -1 2 'tagged |a x z

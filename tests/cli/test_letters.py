@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onlineauto import AutoMLRegressor, OptionError, Workspace
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import Command
+from tests.cli.conftest import Command
 
 pytestmark = pytest.mark.lane("quick")
 

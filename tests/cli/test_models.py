@@ -6,22 +6,18 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import chdir, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from onlineauto.cli.outputs import Saving
 from onlineauto.errors import InputError
 from onlineauto.workspace.workspace import Workspace
+from tests.cli.conftest import Command
 from tests.property.model_draws import draw_stream
 from tests.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.cli.conftest import Command
 
 pytestmark = pytest.mark.lane("ci")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +13,7 @@ import pytest
 from onlineauto import AutoML
 from onlineauto.formats.datasets.columns import columns_of, read_columns
 from onlineauto.workspace.run import Run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import Command
+from tests.cli.conftest import Command
 
 COLUMNS = """\
 rows = "events"

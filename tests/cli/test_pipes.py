@@ -9,18 +9,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from operator import call
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 import pytest
 
 from onlineauto.cli.learn import _Interrupt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.lane("ci"), pytest.mark.skipif(os.name == "nt", reason="named pipes are POSIX")]
 

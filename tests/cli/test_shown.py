@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onlineauto import Workspace
+from tests.cli.conftest import Command
 from tests.parity.streams import STREAMS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import Command
 
 CONTEXTS = (
     """shared |user tom

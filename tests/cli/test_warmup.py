@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from onlineauto.cli import warmup
 from onlineauto.jit import cache_directory
 from onlineauto.jit.compiling import _listeners
+from tests.cli.conftest import Command
 from tests.processes import python
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cli.conftest import Command
 
 pytestmark = pytest.mark.lane("ci")
 

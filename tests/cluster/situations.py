@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from onlineauto.cluster import Row, Situation
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 
 _AMOUNT = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 0.1])
 

@@ -8,26 +8,22 @@ import os
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.cluster import Cluster, ClusterPolicy, Demand, Fair, History, MarginalGain, Record
+from onlineauto.cluster import Cluster, ClusterPolicy, Demand, Fair, History, MarginalGain, Record, Situation
 from onlineauto.cluster.history import Head, HistoryFile
 from onlineauto.cluster.policies.policy import bundles
+from onlineauto.cluster.policies.situation import Floats
 from onlineauto.errors import InputError, OptionError, OutputError
 from tests.cluster.workers import Account, Work
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from onlineauto.cluster import Situation
-    from onlineauto.cluster.policies.situation import Floats
 
 
 class Clock:

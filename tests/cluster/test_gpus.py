@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,15 +31,10 @@ from onlineauto.cluster.gpus import (
 )
 from onlineauto.cluster.policies.gavel import isolated_speed, time_shares
 from onlineauto.cluster.policies.goodput import cheapest
+from onlineauto.cluster.policies.gpu_policy import Allocation
 from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.cluster.simulator.trace_files import read_sia_application
 from onlineauto.errors import InputError, OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from onlineauto.cluster.policies.gpu_policy import Allocation
 
 pytest.importorskip("scipy")
 

@@ -6,8 +6,10 @@ import io
 import shutil
 import threading
 import time
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,16 +22,11 @@ from onlineauto.cluster.partitions.coordinator import RoundSchedule
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import SCHEDULERS, Callback, Categorical, Float, Study
 from onlineauto.tune.schedulers.pbt import Pbt
+from onlineauto.tune.trial import Job
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import load_run
 from tests.tune.workers import trainables
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from onlineauto.tune.trial import Job
 
 
 @pytest.mark.parametrize("scheduler", ["hyperband", "fifo", "dehb", "asha", "race"])

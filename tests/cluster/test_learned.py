@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import zipfile
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from onlineauto.cluster import Fair, Fifo, MarginalGain, Situation, allocate
+from onlineauto.cluster import ClusterPolicy, Fair, Fifo, MarginalGain, Situation, allocate
 from onlineauto.cluster.learned import Guarded, Improving, Learned, WarmUp
 from onlineauto.cluster.learned.net import Net, NetworkInputs, draw_weights, features, forward
 from onlineauto.cluster.policies.policy import best_choices
 from onlineauto.cluster.simulator import Simulation, Workload, compare, draw_traces, record
 from onlineauto.errors import InputError
 from onlineauto.testing import check_policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto.cluster import ClusterPolicy
 
 pytestmark = pytest.mark.lane("ci")
 

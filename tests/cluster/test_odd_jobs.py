@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ from onlineauto.cluster.cluster import NAMED
 from onlineauto.cluster.policies.speeds import Speeds
 from onlineauto.errors import OptionError
 from tests.cluster.test_cluster import Clock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NAN, INF = float("nan"), float("inf")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import permutations, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -26,15 +25,12 @@ from onlineauto.cluster import (
 )
 from onlineauto.cluster.cluster import NAMED
 from onlineauto.cluster.policies.marginal_gain import UntilKnown
-from onlineauto.cluster.policies.situation import LEAST_REMAINING
+from onlineauto.cluster.policies.situation import LEAST_REMAINING, Bools, Floats, Ints
 from onlineauto.cluster.simulator import JobKind, Workload, draw_traces
 from onlineauto.cluster.simulator.simulation import run
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_policy
 from tests.cluster.situations import linear, situations
-
-if TYPE_CHECKING:
-    from onlineauto.cluster.policies.situation import Bools, Floats, Ints
 
 pytestmark = pytest.mark.lane("quick")
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from onlineauto.cluster import POLICIES, Fair, Fifo, MarginalGain, Speeds, Srtf, allocate
+from onlineauto.cluster import POLICIES, ClusterPolicy, Fair, Fifo, MarginalGain, Speeds, Srtf, allocate
 from onlineauto.cluster.simulator import (
     JobKind,
     Simulation,
@@ -21,9 +20,6 @@ from onlineauto.cluster.simulator import (
 from onlineauto.cluster.simulator.simulation import mean_ratio
 from onlineauto.errors import OptionError
 from tests.cluster.test_policies import Drawn
-
-if TYPE_CHECKING:
-    from onlineauto.cluster import ClusterPolicy
 
 PLAIN = JobKind(name="plain", coefficients=(1, 0, 0, 0, 0), work=3, worker={"CPU": 1})
 QUIET = Workload(kinds=(PLAIN,), capacity={"CPU": 1}, interference=0, noise=0)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from onlineauto.cluster import Demand
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Account:

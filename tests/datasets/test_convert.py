@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +11,6 @@ from datasets import bandit_sets, convert, line_sets, sources
 from datasets.bandit_sets import BANDIT_SETS
 from datasets.line_sets import LINE_SETS
 from datasets.sources import SourceMissingError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Column:

@@ -2,18 +2,15 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from collections.abc import Iterator
 from itertools import islice
 from math import isfinite
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from datasets.convert import FOLDER, NOT_COMMITTED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SUMS = dict(line.split("  ")[::-1] for line in (FOLDER / "SHA256SUMS").read_text().splitlines())
 EVENTS = {"penbased": 10_992, "letter": 12_000, "surveys": 31_147, "flights": 30_000, "diamonds": 30_000}

@@ -4,19 +4,14 @@ import gzip
 import hashlib
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from datasets.chunks import BLOCK
+from datasets.chunks import BLOCK, Chunk
 from datasets.draws import Draws
 from datasets.generate import STREAMS, main, stream, text, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from datasets.chunks import Chunk
 
 BANDITS = ("narrow", "wide", "planted", "null", "heavy")
 ACTIONS = {"narrow": 8, "wide": 50, "planted": 8, "null": 8, "heavy": 8}

@@ -7,19 +7,17 @@ over the streams here, probabilities differ by less than `TOLERANCE`, in most of
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from onlineauto.engine.ensemble.class_ensemble import ClassEnsemble, rows_of
+from onlineauto.features.block import Block
 from onlineauto.interop.dicts import from_dicts
 from tests.bounds_checked import run_tests
 from tests.engine.ensemble_streams import make_class_ensemble as make_ensemble
 from tests.naive import class_ensemble as naive
-
-if TYPE_CHECKING:
-    from onlineauto.features.block import Block
 
 TOLERANCE = 1e-5
 ODD = [np.nan, np.inf, 1e30, -1e30, 1.0, 0.0]

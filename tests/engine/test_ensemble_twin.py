@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from onlineauto import Workspace, read
+from onlineauto import Event, Workspace, read
 from onlineauto.engine.records.ensemble import Known
 from onlineauto.estimators.paired_kernels import BETTER, WORSE
 from tests.engine.ensemble_streams import (
@@ -26,14 +27,8 @@ from tests.engine.ensemble_streams import (
 )
 from tests.naive.ensemble import Choice, Ensemble, Logged, trust
 from tests.naive.hashing import hash_name
-from tests.naive.members import KEEPS, OFTEN
+from tests.naive.members import KEEPS, OFTEN, Features, Named
 from tests.naive.native_search.streams import choices, lines, slots
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from onlineauto import Event
-    from tests.naive.members import Features, Named
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,10 +20,6 @@ from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.broken_members import BROKEN
 from tests.engine.ensemble_streams import odd
 from tests.engine.toy_member import TOY, Toy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("quick")
 

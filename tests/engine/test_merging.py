@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bench.quality.logs import head, load
 from onlineauto import OptionError, Workspace
@@ -32,11 +34,6 @@ from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from tests.engine.ensemble_streams import odd
 from tests.naive.members import KEEPS, Squares
 from tests.naive.merging import Fitted, cell, fit_branches
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 pytestmark = pytest.mark.lane("ci")
 

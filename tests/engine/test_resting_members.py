@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,9 +15,6 @@ from onlineauto.engine.ensemble.states import constant_of, states_of
 from onlineauto.engine.search.journal import Journal
 from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.ensemble_streams import odd
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "automl": 2, "default_lease": 60, "member_budget": 6.0}
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from river.drift import ADWIN
 
 from onlineauto.engine.search.drift import make_window, stored_window
@@ -23,9 +24,6 @@ from onlineauto.estimators.adaptive_window_kernels import (
     take_in,
 )
 from onlineauto.state.stored import Stored
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 LEVELS = st.lists(st.tuples(st.integers(1, 400), st.floats(0, 1)), min_size=1, max_size=6)
 """Number of consecutive numbers of one kind, and their level."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from onlineauto.estimators.difference_kernels import (
     BOUND,
@@ -18,11 +19,6 @@ from onlineauto.estimators.difference_kernels import (
 from onlineauto.estimators.paired import ChampionTest
 from onlineauto.estimators.paired_kernels import BETTER, SIZE, is_better
 from onlineauto.jit import kernel, local_array
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
 EVENTS, STREAMS, LEVEL = 6000, 100, 0.05
 _state, _spread = local_array(SIZE, np.float64), local_array(SPREAD_SIZE, np.float64)

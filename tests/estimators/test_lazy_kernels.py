@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from numpy.typing import NDArray
 
 from onlineauto.estimators.robust_kernels import (
     BY_MEANS,
@@ -27,9 +27,6 @@ from onlineauto.jit import kernel
 from tests.estimators.lazy_streams import BETTER, LOGS, WRONG, compare, draw, measure
 from tests.estimators.test_robust_kernels import PAIRS, TESTS, Pair, Rule, deciding_sum, estimate, rule
 from tests.naive import confidence_sequence as naive
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 OFF = np.array([0.0, 1e-16, 2e-16, 1e-15, 1e-13, 1e-11, 1e-9, 3e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-3, 0.1])
 

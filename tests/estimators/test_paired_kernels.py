@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from onlineauto.estimators.interval_kernels import POLICY_SIZE, interval, observe_policy
 from onlineauto.estimators.paired_kernels import (
@@ -27,9 +27,6 @@ from onlineauto.estimators.paired_kernels import (
 from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, OUTSIDE, SCALE_SIZE, make_scale, widen
 from onlineauto.jit import kernel, local_array
 from tests.naive.champion_test import ChampionTest as Twin
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def scale_of(

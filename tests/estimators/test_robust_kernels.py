@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from onlineauto.estimators import robust_kernels
 from onlineauto.estimators.robust_kernels import (
@@ -27,11 +28,6 @@ from onlineauto.estimators.robust_kernels import (
 )
 from onlineauto.jit import kernel
 from tests.naive.confidence_sequence import Estimator, Sequence
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
 
 Pair = tuple[float, float]
 """Importance weight and reward."""

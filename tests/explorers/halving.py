@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from onlineauto.explorers.explorer import Explorer
-from onlineauto.options import option
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from onlineauto.explorers.ranking_kernels import Exploration
-    from onlineauto.options import Configuration
+from onlineauto.explorers.ranking_kernels import Exploration
+from onlineauto.options import Configuration, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from onlineauto.engine.policies.visit_kernels import normal_of
 from onlineauto.explorers import EXPLORERS
@@ -27,11 +29,6 @@ from onlineauto.explorers.sample_kernels import number_of, step_on
 from onlineauto.workspace.options import REGISTRY
 from tests.naive import explorers as naive
 from tests.naive.explorers import normal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
 
 F = np.float32
 SMALL = st.floats(-3, 3, width=32).map(F)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from tests.naive.blocks import Event, Line, make_block
 from tests.naive.lines import unpack
 from tests.property.snapshot import model_of, predictions_of
 from tests.property.strategies import bandit_events, simple_events
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from numpy.typing import NDArray
 
 from onlineauto.engine.event.event_kernels import open_event
 from onlineauto.engine.event.example_kernels import list_action
 from onlineauto.engine.loop.buffers import make_buffers
-from onlineauto.engine.records.loop import LoopRun
+from onlineauto.engine.records.loop import Actions, Buffers, Counted, LoopRun
+from onlineauto.features.block import Block
 from onlineauto.features.group_kernels import forget
 from onlineauto.features.records import make_stream
 from onlineauto.jit import kernel
 from onlineauto.workspace.workspace import Workspace
 from tests.naive.bandit import make_twin
 from tests.naive.blocks import Event, Line, make_block
+from tests.naive.features import Example, Featurizer
+from tests.naive.interactions import Feature
 from tests.property.strategies import bandit_events
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from onlineauto.engine.records.loop import Actions, Buffers, Counted
-    from onlineauto.features.block import Block
-    from tests.naive.features import Example, Featurizer
-    from tests.naive.interactions import Feature
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from onlineauto.features.hash_kernels import (
     hash_name,
@@ -14,9 +13,6 @@ from onlineauto.features.hash_kernels import (
     murmur3_of_few,
 )
 from tests.naive import hashing
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 pytestmark = pytest.mark.lane("sampled")
 

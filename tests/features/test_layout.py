@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from onlineauto.exact.dialect import VwLayout
 from onlineauto.features import layout as module
-from onlineauto.features.block import Namespaces
+from onlineauto.features.block import Block, Namespaces
 from onlineauto.features.layout import StreamLayout
 from onlineauto.features.options import FeatureOptions
 from onlineauto.workspace.options import REGISTRY
 from tests.naive.blocks import Line, make_block
-
-if TYPE_CHECKING:
-    from onlineauto.features.block import Block
 
 pytestmark = pytest.mark.lane("quick")
 

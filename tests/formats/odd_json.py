@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
 
 from tests.formats.odd_lines import entries, mutated
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from random import Random
 
 JSON_KINDS: dict[str, dict[str, Any]] = {
     "log": {"log": True, "label": "cb", "multiline": True},

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from random import Random
+from collections.abc import Sequence
+from random import Random
 
 KINDS = ("simple", "cb", "cb_adf", "ccb")
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onlineauto.exact.dialect import VwTextReader
 from onlineauto.exact.options import READING
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.lines.reader_state_kernels import ReaderRules
 from onlineauto.formats.quirks import NO_QUIRKS
+from onlineauto.formats.sources.source import Source
 from onlineauto.formats.text_reader import TextReader
-from tests.naive.lines import unpack
-
-if TYPE_CHECKING:
-    from onlineauto.formats.sources.source import Source
-    from tests.naive.lines import Line
+from tests.naive.lines import Line, unpack
 
 SHAPES: dict[str, dict[str, Any]] = {
     "simple": {"label": "simple", "multiline": False},

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from onlineauto.errors import InputError, ParseError
-from onlineauto.features.block import UNLABELLED
+from onlineauto.features.block import UNLABELLED, Block
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode, make_diagnostic
 from tests.formats.reading import SHAPES, events, messages, text_reader
 from tests.naive.lines import unpack
-
-if TYPE_CHECKING:
-    from onlineauto.features.block import Block
 
 pytestmark = pytest.mark.lane("sampled")
 

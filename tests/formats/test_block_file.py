@@ -6,7 +6,9 @@ import gzip
 import io
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from random import Random
+from typing import Any
 
 import numpy as np
 import pandas
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 
 from onlineauto import Workspace, convert
 from onlineauto.errors import InputError
+from onlineauto.features.block import Block
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.blocks.file import (
     FILE_HEAD,
@@ -27,19 +30,13 @@ from onlineauto.formats.blocks.file import (
     write_blocks,
 )
 from onlineauto.formats.sources.replaced_file import replacing
+from onlineauto.formats.text_reader import TextReader
 from onlineauto.interop import from_frame
 from tests.features.test_block import COLUMNS
 from tests.forging import blocks_bytes, blocks_parts
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES, text_reader
 from tests.naive.lines import unpack
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from random import Random
-
-    from onlineauto.features.block import Block
-    from onlineauto.formats.text_reader import TextReader
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pandas
 import pytest
 
 from onlineauto import InputError, Workspace
+from onlineauto.features.block import Block
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.interop import from_dicts, from_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from onlineauto.features.block import Block
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -7,8 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,10 +20,6 @@ from onlineauto.formats.json.token_kernels import INTEGER, MALFORMED, read_json_
 from onlineauto.formats.numbers.float_kernels import _strtof, parse_decimal, parse_vw_float, short_decimal
 from tests.naive import floats as naive
 from tests.naive.json_events import RejectedError, read_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 import pytest
@@ -15,15 +15,11 @@ from onlineauto.formats.lines.diagnostics import Diagnostics, LogCounts
 from tests.formats.odd_json import JSON_KINDS
 from tests.formats.reading import json_reader
 from tests.naive.hashing import hash_name
-from tests.naive.lines import unpack
+from tests.naive.lines import Line, unpack
 from tests.parity.json_streams import JSON_STREAMS
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from _typeshed import WriteableBuffer
-
-    from tests.naive.lines import Line
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -5,7 +5,8 @@ What exact mode reads is compared with the `vowpalwabbit` package, in tests/pari
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +16,6 @@ from tests.formats.odd_json import JSON_KINDS, odd_json
 from tests.formats.reading import json_reader
 from tests.naive.json_events import JsonSettings, MalformedError, RejectedError, event_of
 from tests.naive.lines import Line, Problem, unpack
-
-if TYPE_CHECKING:
-    from random import Random
 
 pytestmark = pytest.mark.lane("sampled")
 

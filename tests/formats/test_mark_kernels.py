@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from onlineauto.formats.lines.mark_kernels import bitmap_size, find_json_marks, find_marks, next_one
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 pytestmark = pytest.mark.lane("quick")
 

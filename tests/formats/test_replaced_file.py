@@ -8,17 +8,14 @@ import platform
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from onlineauto.formats.sources import replaced_file
 from onlineauto.formats.sources.replaced_file import replacing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import zlib
 from contextlib import closing
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, cast
 
 import pytest
 from hypothesis import given
@@ -24,13 +24,11 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
+from collections.abc import Callable
+from pathlib import Path
+
+from onlineauto.features.block import Block
 from tests.formats.reading import text_reader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from onlineauto.features.block import Block
 
 pytestmark = pytest.mark.lane("quick")
 

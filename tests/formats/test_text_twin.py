@@ -5,23 +5,20 @@ What exact mode reads is compared with the `vowpalwabbit` package, in tests/pari
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto.errors import ParseError
+from onlineauto.features.block import Block
 from onlineauto.formats.sources.source import unpacker_for
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES, text_reader
 from tests.naive.lines import Reading, Settings, unpack
 from tests.naive.text import read
-
-if TYPE_CHECKING:
-    from random import Random
-
-    from onlineauto.features.block import Block
 
 pytestmark = pytest.mark.lane("sampled")
 

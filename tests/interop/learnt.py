@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onlineauto import Workspace
+from onlineauto.engine.stream.source import Sources
+from onlineauto.features.block import Block
 from tests.formats.reading import SHAPES, text_reader
 from tests.naive.lines import unpack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from onlineauto.engine.stream.source import Sources
-    from onlineauto.features.block import Block
 
 ADF: dict[str, Any] = {"cb_explore_adf": True, "quadratic": "::", "bit_precision": 12}
 

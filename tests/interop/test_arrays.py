@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,6 @@ from scipy import sparse
 from onlineauto import InputError
 from onlineauto.interop import from_arrays
 from tests.interop.learnt import ADF, lines_of, lines_of_text, predictions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MAKERS: dict[str, Callable[[Any], Any]] = {
     "dense": np.asarray,

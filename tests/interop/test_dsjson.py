@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from random import Random
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,10 +15,6 @@ from hypothesis import strategies as st
 from onlineauto import InputError, Workspace, convert, read
 from onlineauto.interop import event_dsjson, event_text, from_dicts, read_named, write_dsjson
 from tests.formats.odd_lines import odd_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from random import Random
 
 pytestmark = pytest.mark.lane("quick")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import builtins
 import datetime
 import math
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas
@@ -22,9 +23,6 @@ from onlineauto.features.event import events
 from onlineauto.formats.datasets.frame import FrameColumns
 from onlineauto.interop import event_dsjson, from_dicts, from_frame, write_text
 from tests.interop.learnt import ADF, lines_of, lines_of_text, predictions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 Data = dict[str, list[Any]]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,9 +15,6 @@ from onlineauto import InputError, Workspace, convert, read
 from onlineauto.interop import event_dsjson, event_text, from_dicts, read_named, write_dsjson, write_text
 from tests.interop.learnt import lines_of, lines_of_text
 from tests.parity.slot_streams import SLOT_STREAMS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CCB: dict[str, Any] = {"ccb_explore_adf": True}
 NAME = st.text(st.sampled_from([*"ab01", "é", "=", "'"]), min_size=1, max_size=5)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,10 +16,6 @@ from onlineauto.interop import event_text, from_dicts, read_named, write_text
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES
 from tests.interop.learnt import ADF, lines_of, lines_of_text, predictions
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from random import Random
 
 FLAGS: dict[str, dict[str, Any]] = {
     "simple": {},

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,6 @@ from onlineauto.engine.loop import follower
 from onlineauto.engine.search.drift import Drift
 from onlineauto.explorers.policy import Policy
 from onlineauto.jit import code, operation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RAN: set[str] = set()
 """Names of the programs that ran as plain Python."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,10 +25,6 @@ from onlineauto.jit.fingerprint import symbol_of
 from onlineauto.jit.packing import Packed, pack
 from tests.jit.scripts import compiled, finish, start
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.lane("ci")
 

@@ -6,7 +6,8 @@ import hashlib
 import json
 import lzma
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +15,6 @@ from onlineauto.jit import bitcode
 from onlineauto.jit.levels import compiles_for, levels, runnable_levels
 from tests import compile_budget
 from tests.jit.scripts import KERNELS, compiled, finish, start
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(
     not runnable_levels() or levels()[0] != runnable_levels()[0],

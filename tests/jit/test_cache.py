@@ -6,17 +6,14 @@ import signal
 import stat
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from onlineauto.jit import cache
 from tests.jit.scripts import KERNELS, compiled, finish, run, start
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("ci")
 

@@ -7,9 +7,11 @@ import importlib
 import inspect
 import pickle
 import pkgutil
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,16 +20,11 @@ import onlineauto
 from onlineauto.explorers import EXPLORERS
 from onlineauto.jit.code import Code, Kernel, code_for
 from onlineauto.jit.fingerprint import fingerprint_of
+from onlineauto.jit.packing import Packed
 from onlineauto.workspace.workspace import Workspace
 from tests.engine.test_native_search import crossed_stream
 from tests.jit.scripts import compiled
 from tests.processes import python
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from onlineauto.jit.packing import Packed
 
 
 @cache

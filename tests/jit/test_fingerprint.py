@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import random
 import sys
+from collections.abc import Iterator
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,10 +17,6 @@ from onlineauto.explorers import EXPLORERS
 from onlineauto.jit import Sealed, fingerprint, local_array
 from onlineauto.jit.fingerprint import fingerprint_of, kernels_of
 from tests.processes import python
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("quick")
 

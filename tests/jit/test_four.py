@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from numpy.typing import NDArray
 
 from onlineauto.jit import kernel
 from onlineauto.jit.four import (
@@ -29,11 +30,6 @@ from onlineauto.jit.four import (
     splat,
     store,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
 pytestmark = pytest.mark.lane("quick")
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from onlineauto.jit import cache, levels
 from tests.processes import ROOT, python
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 V2 = levels._FLAGS["x86-64-v2"]
 V3 = levels._FLAGS["x86-64-v3"]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onlineauto.jit.compiler import numba_private
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PLACE = Path(numba_private.__file__)
 OTHERS = sorted(set(PLACE.parent.parent.rglob("*.py")) - {PLACE})

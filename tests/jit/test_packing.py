@@ -12,19 +12,17 @@ import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from numpy.typing import NDArray
 
 from onlineauto.jit import Sealed, entry_kernel
 from onlineauto.jit.packing import pack
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 pytestmark = pytest.mark.lane("quick")
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from onlineauto.jit import kernel
 from onlineauto.jit.words import below, equal, first_one, load1, load4, load8, ones, store8
 from tests import bounds_checked
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 pytestmark = pytest.mark.lane("quick")
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
+
+from onlineauto import Workspace
 from onlineauto.learners import gradient_kernels as fields
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from numpy.typing import NDArray
-
-    from onlineauto import Workspace
 
 
 class Lanes(NamedTuple):

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from onlineauto.engine.search.lanes import learnt_cells
 from onlineauto.exact.semantics import interleaved_lanes
+from onlineauto.learners.gradient_kernels import Model
 from onlineauto.learners.lane_kernels import copy_lane, put_lane, swap_lanes
 from onlineauto.learners.model import FIELDS, initial_table, make_model, read_cells, write_cells
 from onlineauto.workspace.options import REGISTRY
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from onlineauto.learners.gradient_kernels import Model
 
 pytestmark = pytest.mark.lane("sampled")
 

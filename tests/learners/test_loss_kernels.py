@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import exp, isclose, log
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,9 +13,6 @@ from hypothesis import strategies as st
 from onlineauto.learners import loss_kernels
 from onlineauto.learners.rule import LOSSES as CODES
 from tests.naive.losses import LOSSES, TEXTBOOK, make_loss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onlineauto.engine.loop.semantics import MakesTable
 from onlineauto.exact.semantics import interleaved_lanes
 from onlineauto.learners.model import TableShape, lanes_side_by_side
-
-if TYPE_CHECKING:
-    from onlineauto.engine.loop.semantics import MakesTable
 
 pytestmark = pytest.mark.lane("quick")
 

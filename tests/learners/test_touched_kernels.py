@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from onlineauto.exact.semantics import interleaved_lanes
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
-from onlineauto.learners.gradient_kernels import LearnedLabel, Model, ModelLane, clip, dot, update
+from onlineauto.learners.gradient_kernels import LearnedLabel, Model, ModelLane, Rule, clip, dot, update
 from onlineauto.learners.gradient_kernels import see_label as see
 from onlineauto.learners.model import initial_table, make_model, read_cells
 from onlineauto.learners.rule import make_rule
@@ -28,11 +27,6 @@ from tests.learners.test_update_kernels import (
     named,
     taught,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from onlineauto.learners.gradient_kernels import Rule
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from onlineauto.exact.semantics import interleaved_lanes
 from onlineauto.features.records import RUN
@@ -34,13 +36,7 @@ from onlineauto.learners.model import initial_state, initial_table, make_model, 
 from onlineauto.learners.rule import make_rule
 from onlineauto.workspace.options import REGISTRY
 from tests.naive.bandit import make_twin
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from tests.naive.learner import Learner
+from tests.naive.learner import Learner
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from onlineauto.features.options import unescape
-from tests.naive.features import Featurizer
+from tests.naive.blocks import Event
+from tests.naive.features import Example, Featurizer
 from tests.naive.learner import Learner, Regressor, apply_link
 from tests.naive.losses import make_loss
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from tests.naive.blocks import Event
-    from tests.naive.features import Example
 
 F = np.float32
 EPSILON, ZERO = F(0.05), F(0)

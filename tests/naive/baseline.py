@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests.naive.crosses import KEEPS, LATEST, MOST, SURE, WHOLE, cell_of, mixed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.naive.crosses import Names
+from tests.naive.crosses import KEEPS, LATEST, MOST, SURE, WHOLE, Names, cell_of, mixed
 
 UNSURE, LEAST_NOISE, WIDEST = 0.3, 0.02, 24
 SHARED = 0xD1B54A32D192ED00

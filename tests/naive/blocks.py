@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlineauto.features.block import DEFAULT, UNLABELLED, Block, Namespaces
 from tests.naive.hashing import hash_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 Feature = tuple[int, float]
 """Hash and value."""

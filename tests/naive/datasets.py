@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,6 @@ from tests.naive.hashing import hash_name
 from tests.naive.lines import Feature, Line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from onlineauto.formats.datasets.columns import DatasetColumns
 
 Row = dict[Any, Any]

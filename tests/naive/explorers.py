@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from onlineauto.explorers.sample_kernels import mix_state
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 F = np.float32
 Scores = list[np.float32]

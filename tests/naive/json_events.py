@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,9 +18,6 @@ from tests.naive.floats import parse_vw_float
 from tests.naive.hashing import hash_name
 from tests.naive.lines import NOTHING, Line, Settings
 from tests.naive.slots import CONFINED, event_problem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DEPTH = 256
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlineauto.features.block import UNLABELLED
-from tests.naive.losses import exp, power
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.naive.blocks import Event
-    from tests.naive.features import Featurizer
-    from tests.naive.interactions import Feature
-    from tests.naive.losses import Loss
+from tests.naive.blocks import Event
+from tests.naive.features import Featurizer
+from tests.naive.interactions import Feature
+from tests.naive.losses import Loss, exp, power
 
 F = np.float32
 ZERO, HALF = F(0), F(0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from tests.naive.hashing import hash_name, murmur3
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from onlineauto.features.block import Block
 
 Feature = tuple[int, float]

@@ -10,12 +10,10 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import math
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 F = np.float32
 _LIBRARY = ctypes.CDLL(ctypes.util.find_library("m"))

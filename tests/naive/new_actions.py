@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from tests.naive.native_search.events import Groups
 
 F = np.float32

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
-
-if TYPE_CHECKING:
-    from tests.naive.lines import Line
+from tests.naive.lines import Line
 
 CONFINED = float("-inf")
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from onlineauto.features.records import Records
 from onlineauto.options import option
 from onlineauto.options.registry import Log
-
-if TYPE_CHECKING:
-    from onlineauto.features.records import Records
 
 
 def _write(record: Records, value: float, default: float) -> None:

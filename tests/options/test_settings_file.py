@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +13,6 @@ from onlineauto.formats.datasets.columns import read_columns
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.topics.partitions import read_client_settings
 from onlineauto.tune import Space
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "space": (lambda path: Space.from_toml(path).described(), "x = {type = 'float', low = 0, high = 1}\n"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,9 +20,6 @@ from onlineauto.pictures.race import difference
 from onlineauto.pictures.runs import course_of, has_table
 from onlineauto.pictures.story import Stretch, story_of
 from tests.engine.ensemble_streams import odd
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("ci")
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from math import inf, log10
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.errors import InputError
 from onlineauto.pictures.studies import best_so_far, importance, study_picture, values_at_common_resource
-from onlineauto.tune import Categorical, Float, Int, Study, TrialPruned, create_study
+from onlineauto.tune import ActiveTrial, Categorical, Float, Int, Study, TrialPruned, create_study
 from onlineauto.tune.drawing import draw_study
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto.tune import ActiveTrial
 
 pytestmark = pytest.mark.lane("ci")
 

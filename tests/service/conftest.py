@@ -1,21 +1,18 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.loop.loop import Loop
+from onlineauto.service.options import Limits
 from onlineauto.workspace.options import REGISTRY
+from tests.service.in_process import InProcessClient
 from tests.service.traffic import records
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from onlineauto.service.http.tokens import Tokens
-    from onlineauto.service.loop.loop import Loop
-    from onlineauto.service.options import Limits
-    from tests.service.in_process import InProcessClient
 
 
 @pytest.fixture

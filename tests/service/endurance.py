@@ -9,18 +9,16 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from onlineauto.formats.decisions.dsjson import LogRecord
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.loop.front import _NOW
 from onlineauto.service.options import Limits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LINE_BYTES = 400
 

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Self
 
 import httpx
 
+from onlineauto.service.http.app import Application
+from onlineauto.service.http.endpoint import Router
 from onlineauto.service.http.http_protocol import event_loop, serve_until
+from onlineauto.service.loop.loop import Loop
 from tests.service.serving import held_port
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from types import TracebackType
-    from typing import Self
-
-    from onlineauto.service.http.app import Application
-    from onlineauto.service.http.endpoint import Router
-    from onlineauto.service.loop.loop import Loop
-
 
 RANK = {"context": {"user": {"age": 30}}, "actions": {"a": {"x": {"one": 1}}, "b": {"x": {"two": 1}}}}
 """The body of a rank over two actions."""

@@ -11,16 +11,14 @@ import json
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import httpx
 
 from tests.service.serving import Service
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _AGAIN = {"Model_Import": "Model_Get"}
 """Requests whose body is the answer to another one: the example has only a placeholder."""

@@ -8,15 +8,12 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import Self
 
 import httpx
 
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ("--cb_explore_adf", "--automl", "4", "--bit_precision", "12", "--epsilon", "0.2")

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import numpy as np
@@ -19,12 +19,11 @@ from hypothesis import strategies as st
 from onlineauto.errors import InputError
 from onlineauto.service.client import AsyncClient, Client, Retry, ServiceDecision
 from onlineauto.service.loop.rank_server import HttpUpstream
+from tests.service.in_process import InProcessClient
 
 pytestmark = pytest.mark.lane("quick")
 
 ACTIONS = {"a": {"x": 1}, "b": {"y": 1}}
-if TYPE_CHECKING:
-    from tests.service.in_process import InProcessClient
 
 QUICK = Retry(wait=0.0)
 DECISION = {"action": "b", "index": 1, "probability": 0.9, "pmf": {"a": 0.1, "b": 0.9}, "model": "m"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
@@ -19,9 +19,6 @@ from onlineauto.service.loop.loop import Loop
 from onlineauto.workspace.workspace import Workspace
 from tests.service.serving import MODEL, Service
 from tests.service.traffic import CONFIGURATION, record, records
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def run_command(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:

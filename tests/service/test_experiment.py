@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,15 +20,11 @@ from onlineauto.service.learning.experiment import (
     arm_of,
     bucket_of,
 )
+from onlineauto.service.loop.loop import Loop
 from onlineauto.service.options import Limits
 from onlineauto.workspace.workspace import Workspace
+from tests.service.in_process import InProcessClient
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from onlineauto.service.loop.loop import Loop
-    from tests.service.in_process import InProcessClient
 
 ACTIONS = {"bad": {"topic": {"bad": 1}}, "good": {"topic": {"good": 1}}}
 

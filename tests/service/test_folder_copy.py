@@ -8,10 +8,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import msgspec
@@ -21,6 +23,7 @@ from onlineauto.cli.main import main
 from onlineauto.errors import InputError
 from onlineauto.service.http.status import ServiceMetrics, status_of
 from onlineauto.service.learning.rounds import PlannedRounds
+from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.log.segment_log import SegmentLog, read_record
 from onlineauto.service.loop.folder import (
     FolderCopy,
@@ -39,12 +42,6 @@ from tests.service.test_kill import check as check_kill
 from tests.service.test_rank_server import Beside
 from tests.service.traffic import CONFIGURATION, rank_request
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from onlineauto.service.log.log_copier import CopyStatus
 
 
 def opened(folder: Path, **options: Any) -> Loop:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -14,17 +14,12 @@ from hypothesis import strategies as st
 
 from onlineauto.service.http.wire import Rank
 from onlineauto.service.loop.front import SteadyClock, ignore_completion
+from onlineauto.service.loop.loop import Loop
 from onlineauto.service.options import Limits
-from onlineauto.service.ranking import _encode_checked, _encode_simple, context_of
+from onlineauto.service.ranking import RankRequest, _encode_checked, _encode_simple, context_of
 from onlineauto.service.refused import RefusedError
 from tests.service.traffic import join_of
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from onlineauto.service.loop.loop import Loop
-    from onlineauto.service.ranking import RankRequest
 
 DECODER = msgspec.json.Decoder(Rank)
 SMALL = "--cb_explore_adf --bit_precision 10"

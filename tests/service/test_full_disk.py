@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -18,10 +19,6 @@ from onlineauto.workspace.save_load import save_model
 from tests.service.serving import Service
 from tests.service.traffic import CONFIGURATION, rank_request
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("ci")
 

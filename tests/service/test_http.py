@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,12 +19,6 @@ from onlineauto.service.options import Limits
 from onlineauto.service.ranking import is_drawn
 from tests.service.in_process import RANK, InProcessClient
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.service.in_process import InProcessClient
 
 PERSONALIZER = {
     "contextFeatures": [{"user": {"age": 30, "city": "Oslo"}}, {"hour": 9}],

@@ -5,16 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.service.loop.loop import Loop
 from onlineauto.workspace.options import REGISTRY
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONFIGURATION = {
     "rewardWaitTime": "PT20M",

@@ -7,8 +7,9 @@ import os
 import shutil
 import threading
 import time
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -19,9 +20,6 @@ from onlineauto.service.loop.folder import restore_folder
 from onlineauto.workspace.options import REGISTRY
 from tests.service.serving import MODEL, Service
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("ci")
 

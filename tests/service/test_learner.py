@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import shutil
+from collections.abc import Iterator
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,10 +23,6 @@ from onlineauto.service.loop.loop import board_of
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 from tests.service.traffic import CONFIGURATION, TOPICS, decision, record, reward
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SETTINGS = JoinSettings(reward_wait=30.0)
 

@@ -7,8 +7,9 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,16 +19,11 @@ from onlineauto.cluster.partitions.pool import InlinePool
 from onlineauto.cluster.partitions.rounds import BlockRounds
 from onlineauto.errors import InputError, WorkersError
 from onlineauto.service.learning.learner import LogLearner
+from onlineauto.service.learning.rounds import Learners
 from onlineauto.service.log.segment_log import SegmentLog
 from tests.service.serving import Service
 from tests.service.traffic import CONFIGURATION, records
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from onlineauto.service.learning.rounds import Learners
 
 DECISIONS = 2000
 SCHEDULE = RoundSchedule(alone=200, head=8, shortest=64, longest=64, growth=8)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -13,9 +13,6 @@ from onlineauto.service.log.erase import erase
 from onlineauto.service.log.segment_log import GroupCommit, SegmentLog, is_whole, read_record, sealed
 from tests.service.traffic import CONFIGURATION, decision, records
 from tests.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("quick")
 

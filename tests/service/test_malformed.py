@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from onlineauto.service.http.app import application
+from onlineauto.service.http.app import Application, application
 from onlineauto.service.http.endpoint import Waiting
 from onlineauto.service.http.http_protocol import HttpProtocol
 from onlineauto.service.loop.loop import Loop
@@ -18,12 +20,6 @@ from onlineauto.service.options import Limits
 from onlineauto.workspace.options import REGISTRY
 from tests.service.endurance import resident_bytes
 from tests.service.in_process import InProcessClient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from onlineauto.service.http.app import Application
 
 CONFIGURATION = REGISTRY.parse("--cb_explore_adf --automl 2 --bit_precision 10")
 PATHS = (

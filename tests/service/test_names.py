@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars
@@ -15,9 +16,6 @@ from onlineauto.service.http.wire import PersonalizerRank, Rank
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Loop
 from onlineauto.workspace.options import REGISTRY
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 USERS = ("tom", "ann", "eve")
 ACTIONS = [{"arm": 0}, {"arm": 1}, {"arm": 2}]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -24,9 +25,6 @@ from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.ranking import RankRequest
 from tests.service.traffic import CONFIGURATION, decision, record, reward
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOPICS = ("politics", "sports", "music")
 CLICKS = dict(zip(TOPICS, (0.05, 0.12, 0.19), strict=True))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import datetime
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.service.serving import Service
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("ci")
 

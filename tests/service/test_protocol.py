@@ -13,9 +13,11 @@ import sys
 import time
 import tracemalloc
 import weakref
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -29,14 +31,9 @@ from onlineauto.service.http.http_protocol import (
 )
 from onlineauto.service.http.wire import Reply
 from onlineauto.service.options import Limits
+from tests.service.in_process import InProcessClient
 from tests.service.serving import Service
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.service.in_process import InProcessClient
 
 HEAD = b"POST /v1/rank HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import msgspec
@@ -27,10 +29,6 @@ from onlineauto.service.refused import RefusedError
 from tests.service.serving import Service
 from tests.service.traffic import BEGIN, CONFIGURATION, TOPICS, decision, join_of, rank_request
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("ci")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from math import inf, nan
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,9 +20,6 @@ from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.segment_log import SegmentLog, read_record, taken_over
 from tests.naive.join import NaiveJoin
 from tests.service.traffic import BEGIN, CONFIGURATION, decision, record, records, reward
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WAIT = 10.0
 VALUES = [3.0, -1.0, 2.0]

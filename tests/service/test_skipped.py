@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.errors import InputError
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.learning.evaluate import join_log_lines
@@ -15,12 +18,6 @@ from onlineauto.service.learning.values import Values
 from onlineauto.service.log.segment_log import SegmentLog, read_record, sealed
 from onlineauto.service.loop.loop import Every, Loop
 from tests.service.traffic import CONFIGURATION, decision, record, records, reward
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from onlineauto.engine.event.outcomes import Outcomes
 
 pytestmark = pytest.mark.lane("ci")
 

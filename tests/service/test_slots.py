@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,12 +11,8 @@ from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.learning.evaluate import join_log_lines
 from onlineauto.service.options import Limits
 from onlineauto.service.ranking import is_drawn
+from tests.service.in_process import InProcessClient
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.service.in_process import InProcessClient
 
 ACTIONS = [{"id": name, "features": [{"topic": {name: 1}}]} for name in ("art", "news", "sport", "music")]
 ASKED: dict[str, Any] = {

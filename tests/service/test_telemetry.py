@@ -9,8 +9,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -23,10 +25,6 @@ from onlineauto.service.loop.telemetry import ENDPOINTS, LogHandler
 from onlineauto.service.ranking import RankRequest
 from onlineauto.workspace.options import REGISTRY
 from tests.service.serving import Service
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

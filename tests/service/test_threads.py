@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -25,10 +26,6 @@ from tests.service.in_process import InProcessClient
 from tests.service.serving import ROOT
 from tests.service.traffic import CONFIGURATION, TOPICS, rank_request
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def test_threads_share_a_loop_while_models_change(open_loop: Callable[..., Loop], tmp_path: Path) -> None:

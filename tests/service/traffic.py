@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from onlineauto.formats.decisions.dsjson import stamp
 from onlineauto.service.join.join import Join, JoinSettings, replay
 from onlineauto.service.log.segment_log import sealed
+from onlineauto.service.loop.front import Front
 from onlineauto.service.ranking import RankRequest
 from onlineauto.workspace.options import REGISTRY
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from onlineauto.service.loop.front import Front
 
 CONFIGURATION = REGISTRY.parse("--cb_explore_adf --automl 4 --dsjson --bit_precision 12 --epsilon 0.2")
 TOPICS = ("politics", "sports", "music")

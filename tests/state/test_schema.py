@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from onlineauto.state.codec import describe, restore_tree
 from onlineauto.state.schema import (
@@ -45,11 +47,6 @@ from onlineauto.state.schema import (
     to_predict,
 )
 from onlineauto.state.stored import Stored
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
 SIZES = {"actions": 3, "inputs": 4}
 KINDS: dict[str, Any] = {"float64": finite, "float32": finite, "int64": counts(100), "bool_": None}

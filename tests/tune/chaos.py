@@ -19,21 +19,17 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onlineauto.errors import OnlineautoError
 from onlineauto.tune import Float, Study
 from onlineauto.tune.progress import TRIES
-from onlineauto.tune.store import open_store
+from onlineauto.tune.store import Record, open_store
 from tests.tune.postgres import Server, find_programs
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from onlineauto.tune.store import Record
 
 TRAINABLE = """
 import os, time

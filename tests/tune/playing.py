@@ -19,15 +19,11 @@ itself.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from onlineauto.tune import SCHEDULERS, SEARCHERS, Float, Setting, Space
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from onlineauto.tune import Scheduler, Searcher, Suggestion
+from onlineauto.tune import SCHEDULERS, SEARCHERS, Float, Scheduler, Searcher, Setting, Space, Suggestion
 
 SPACE = Space({"x": Float(0, 1), "y": Float(0, 1)})
 FOLDER = Path(__file__).with_name("sequences")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from onlineauto.tune import Study
-    from onlineauto.tune.trial import Job
+from onlineauto.tune import Study
+from onlineauto.tune.trial import Job
 
 
 class Clock:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.tune.chaos import chaos
-
-if TYPE_CHECKING:
-    from tests.tune.postgres import Server
+from tests.tune.postgres import Server
 
 pytestmark = pytest.mark.chaos
 SECONDS = 60 * float(os.environ.get("ONLINEAUTO_CHAOS_MINUTES", "10"))

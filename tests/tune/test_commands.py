@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +17,6 @@ from onlineauto.cli.main import main
 from onlineauto.errors import OptionError
 from onlineauto.tune import Float, Study
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TRAINABLE = """
 import os, signal, time

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +18,6 @@ from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.tune.workers.trainable import takes_config_only
 from tests.tune.studies import asked, state_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 SPACE = {"x": Float(0, 1)}
 SMALL = {"a": Int(0, 3), "b": Categorical(["x", "y", "z"])}

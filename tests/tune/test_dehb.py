@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,17 +12,14 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_scheduler
 from onlineauto.tune import Categorical, Float, Int, State, Study
+from onlineauto.tune.schedulers import Suggestion
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.evolution import STRATEGIES, mutant, offspring
 from onlineauto.tune.schedulers.rungs import hpbandster
-from onlineauto.tune.searchers import SEARCHERS
+from onlineauto.tune.searchers import SEARCHERS, Searcher
 from onlineauto.tune.store import MemoryStore
 from tests.tune.playing import SPACE, begun, next_jobs
 from tests.tune.studies import asked, records_of
-
-if TYPE_CHECKING:
-    from onlineauto.tune.schedulers import Suggestion
-    from onlineauto.tune.searchers import Searcher
 
 pytestmark = pytest.mark.lane("ci")
 

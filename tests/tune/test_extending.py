@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,12 +18,8 @@ from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.tune.store import MemoryStore, open_store
+from onlineauto.tune.trial import Job
 from tests.tune.studies import state_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto.tune.trial import Job
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -7,17 +7,15 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import onlineauto.tune as ours
 from onlineauto.errors import OptionError
 from tests.tune.studies import records_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = ("16_from_optuna.py", "17_from_ray_tune.py")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import sqlite3
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,15 +17,10 @@ from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.store import MemoryStore, Record, Store, open_store
 from onlineauto.tune.store.store_reader import StoreReader
+from onlineauto.tune.trial import Job
 from onlineauto.tune.watching import StudyWatch
 from tests.tune.store.test_sql_store import execute
 from tests.tune.studies import asked, state_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from onlineauto.tune.trial import Job
 
 SPACE = {"x": Float(0, 1)}
 SCHEDULERS = ["hyperband", "race", "dehb", "asha", "median", "pbt", "fifo"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,6 @@ from onlineauto.tune.searchers.outcome import INFEASIBLE, losses_of
 from onlineauto.tune.searchers.pareto import front, ranked, spread
 from onlineauto.tune.store import MemoryStore, StudySnapshot, open_store
 from tests.tune.studies import asked, records_of, state_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SPACE = Space({"x": Float(0, 1), "y": Float(0, 1)})
 

@@ -7,22 +7,27 @@ import subprocess
 import sys
 import threading
 from math import inf, nan
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from onlineauto.errors import OnlineautoError, OptionError
-from onlineauto.tune import Categorical, Float, Study, TrialPruned, create_study, load_study
+from onlineauto.tune import (
+    ActiveTrial,
+    Categorical,
+    Float,
+    Study,
+    Trial,
+    TrialPruned,
+    create_study,
+    load_study,
+)
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.spaces.space import space_of_configs
 from onlineauto.tune.store import MemoryStore
 from tests.tune.studies import records_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto.tune import ActiveTrial, Trial
 
 
 def branches(trial: ActiveTrial) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +19,7 @@ from optuna.search_space import IntersectionSearchSpace  # noqa: E402
 from optuna.testing import pytest_samplers as theirs  # noqa: E402
 from optuna.trial import TrialState  # noqa: E402
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from onlineauto.tune import Parameter
+from onlineauto.tune import Parameter  # noqa: E402
 
 
 def parameter_of(distribution: Any) -> Parameter:

@@ -5,11 +5,13 @@ Values that no study can have are rejected with an error of this package that na
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from math import nan
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,10 +24,6 @@ from onlineauto.tune.plain import as_int, as_json, number, scalar
 from onlineauto.tune.store.checkpoints import pack_checkpoint, unpack_checkpoint
 from onlineauto.tune.store.open_store import without_password
 from tests.tune.studies import asked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("quick")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,11 @@ from onlineauto.tune import (
     Decision,
     Float,
     Scheduler,
+    Searcher,
     Setting,
     State,
     Study,
+    Suggestion,
 )
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
@@ -30,11 +33,6 @@ from onlineauto.tune.schedulers.median import Median
 from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.tune.schedulers.rungs import quantile
 from tests.tune.playing import SPACE, begun, next_jobs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from onlineauto.tune import Searcher, Suggestion
 
 pytestmark = pytest.mark.lane("sampled")
 

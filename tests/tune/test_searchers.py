@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import erfc, inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,11 +17,7 @@ from onlineauto.tune.searchers.gp import _improvement
 from onlineauto.tune.searchers.grid import GridSearcher
 from onlineauto.tune.searchers.quasi import QuasiSearcher
 from onlineauto.tune.searchers.tpe import Parzen, TpeSearcher, widths
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from onlineauto.tune.spaces import Config
+from onlineauto.tune.spaces import Config
 
 pytestmark = pytest.mark.lane("quick")
 

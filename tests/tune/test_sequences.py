@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
-from onlineauto.tune import Categorical, Float, Int, Space
+from onlineauto.tune import Categorical, Float, Int, Space, Suggestion
 from onlineauto.tune.schedulers.brackets import Brackets, Slot
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.evolution import crossover, mask, mutant
@@ -39,9 +39,6 @@ from onlineauto.tune.schedulers.hyperband import SYSTEMS, Hyperband
 from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.tune.schedulers.rungs import geometric
 from tests.tune.playing import begun, falling, next_jobs, numbers, play, read_cases, run_queue
-
-if TYPE_CHECKING:
-    from onlineauto.tune import Suggestion
 
 pytestmark = pytest.mark.lane("quick")
 

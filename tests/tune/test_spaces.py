@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ from hypothesis import strategies as st
 from onlineauto.errors import OptionError
 from onlineauto.tune import Categorical, Choice, Float, Int, Parameter, Space, space_of_options
 from onlineauto.workspace.options import REGISTRY
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("quick")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from math import inf, nan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,10 +29,8 @@ from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.store import MemoryStore, Record, Store
+from onlineauto.tune.trial import Job
 from tests.tune.studies import Clock, asked, state_of
-
-if TYPE_CHECKING:
-    from onlineauto.tune.trial import Job
 
 pytestmark = pytest.mark.lane("quick")
 

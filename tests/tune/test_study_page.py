@@ -7,9 +7,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -27,9 +28,6 @@ from tests.service.browser import PROGRAM, draw, page_text
 from tests.service.in_process import AppClient
 from tests.tune.studies import asked
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EVIL = "<script>alert('study')</script>/../ü"
 ERROR = "<img src=x onerror=alert(1)> & <b>shape</b>"

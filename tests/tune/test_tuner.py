@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from math import nan
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,6 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.tune import Timeout
 from onlineauto.tune import tuner as tune
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 
 def train(config: Mapping[str, Any]) -> None:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onlineauto.errors import InputError, OptionError
-from onlineauto.tune import Categorical, Float, Int, Study, create_study
+from onlineauto.tune import ActiveTrial, Categorical, Float, Int, Study, create_study
 from onlineauto.tune.store import MemoryStore, StudySnapshot
 from tests.tune.studies import state_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto.tune import ActiveTrial
 
 SPACE = {
     "x": Float(0, 1),

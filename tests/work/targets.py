@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from onlineauto.work.process import Parent
+from onlineauto.work.process import Parent
 
 
 def echo(parent: Parent, *arguments: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,14 +12,11 @@ from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import RoundSchedule
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.errors import OptionError, WorkersError
-from onlineauto.tune import Callback, Float, RayWorkers, Study
+from onlineauto.tune import Callback, Float, Job, RayWorkers, Study
+from onlineauto.tune.workers.trainable import Config
 from onlineauto.work.on_ray import Actor
 from tests.tune.workers import trainables
 from tests.work import fake_ray
-
-if TYPE_CHECKING:
-    from onlineauto.tune import Job
-    from onlineauto.tune.workers.trainable import Config
 
 pytestmark = pytest.mark.ci
 SHORT = RoundSchedule(alone=256, head=8, shortest=128, longest=64, growth=4)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +18,6 @@ from onlineauto.engine.report.search_summary import search_summary
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.model_file import decode_tree, encode_tree
 from tests.engine.ensemble_streams import bent, odd
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 BANDIT: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 10}
 

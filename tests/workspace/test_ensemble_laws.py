@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import io
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,10 +22,6 @@ from onlineauto.engine.ensemble.states import states_of
 from tests.engine.ensemble_streams import bent, in_turn, odd, repeated
 from tests.engine.test_threads import at_once, shuffled
 from tests.naive.native_search.streams import slots
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 BANDIT: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 12}
 LINES: dict[str, Any] = {"automl": 3, "default_lease": 60, "predict_with": "ensemble", "bit_precision": 12}

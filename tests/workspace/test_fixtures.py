@@ -8,15 +8,13 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from onlineauto import Workspace
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 FIGURES: dict[str, Any] = json.loads((DATA / "figures.json").read_text("utf-8"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ from onlineauto import InputError, Workspace
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.model_file import decode_tree, encode_tree
 from tests.engine.ensemble_streams import odd
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BANDIT: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 10}
 SCORES = (

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from onlineauto import Workspace
+from onlineauto import Block, Workspace
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.interop import event_text, from_dicts
 from tests.property.snapshot import model_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
-
-    from onlineauto import Block
 
 pytestmark = pytest.mark.lane("quick")
 

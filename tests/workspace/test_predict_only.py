@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import io
 import re
+from collections.abc import Callable, Iterator
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +20,6 @@ from onlineauto.workspace.model_file import decode_tree, encode_tree
 from onlineauto.workspace.warm_start import challenge
 from tests.engine.ensemble_streams import bent, numbered, odd
 from tests.naive.native_search.streams import slots
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 SEARCH: dict[str, Any] = {"automl": 3, "default_lease": 60, "bit_precision": 12}
 BANDIT = SEARCH | {"cb_explore_adf": True}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +12,7 @@ import pytest
 import onlineauto.features.layout
 from onlineauto import Workspace
 from onlineauto.jit import SealedRecords
-
-if TYPE_CHECKING:
-    from onlineauto.workspace.model_file import State
+from onlineauto.workspace.model_file import State
 
 LINE = "{label} |{a} x y:2 |{b} z\n"
 ADF = "shared |{a} x y:2\n{label} |{b} z |c w\n|{b} v\n"

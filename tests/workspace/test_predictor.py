@@ -8,22 +8,18 @@ import pickle
 import resource
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
-from onlineauto import InputError, OptionError, Workspace
+from onlineauto import InputError, OptionError, Predictor, Workspace
 from tests.engine.event_texts import FORMATS, bandit
 from tests.engine.test_threads import THREADS, at_once, shuffled
 from tests.workspace.test_predicting import asked, bytes_of, each_kind, learnt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from onlineauto import Predictor
 
 EVENTS = [bandit(n % 13) for n in range(150)]
 OPTIONS: dict[str, Any] = {

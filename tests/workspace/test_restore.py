@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from datasets import generate
 from onlineauto import OptionError, Workspace
+from onlineauto.engine.search.journal import Entry
 from tests.workspace.test_predicting import KINDS, all_of, assert_same, bytes_of, each_kind, learnt
-
-if TYPE_CHECKING:
-    from onlineauto.engine.search.journal import Entry
 
 TEXT = generate.text("planted", events=400)
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "lease": 50, "bit_precision": 10}

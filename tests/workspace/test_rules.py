@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import onlineauto
-from onlineauto import InputError, Workspace
+from onlineauto import Block, InputError, Workspace
 from onlineauto.interop import from_dicts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto import Block
 
 pytestmark = pytest.mark.lane("quick")
 

@@ -6,19 +6,16 @@ import gc
 import io
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from datasets import generate
-from onlineauto import InputError, Run, Workspace
+from onlineauto import Block, InputError, Run, Workspace
+from onlineauto.engine.event.outcomes import Outcomes
+from onlineauto.workspace.model_file import State
 from tests.waiting import PATIENCE
 from tests.workspace.test_predicting import bytes_of
-
-if TYPE_CHECKING:
-    from onlineauto import Block
-    from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.workspace.model_file import State
 
 pytestmark = pytest.mark.lane("quick")
 

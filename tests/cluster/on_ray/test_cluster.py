@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from datasets.generate import text
 from onlineauto import Workspace
-from onlineauto.cluster import Cluster, ClusterPolicy, PartitionedRun, StreamJob
+from onlineauto.cluster import Cluster, ClusterPolicy, PartitionedRun, Record, Situation, StreamJob
 from onlineauto.cluster.partitions.coordinator import RoundSchedule
 from onlineauto.cluster.policies.policy import NEVER, scores
+from onlineauto.cluster.policies.situation import Floats
 from onlineauto.tune import Categorical, Float, Study
+from tests.tune.on_ray.conftest import Nodes
 from tests.tune.on_ray.trainables_on_ray import Placed, noted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from onlineauto.cluster import Record, Situation
-    from onlineauto.cluster.policies.situation import Floats
-    from tests.tune.on_ray.conftest import Nodes
 
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]
 

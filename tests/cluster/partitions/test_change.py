@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,6 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import ChangeTest, RoundSchedule
 from onlineauto.cluster.partitions.run import PartitionedRun
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 2, "bit_precision": 12}
 SHORT = RoundSchedule(alone=1280, head=8, shortest=128, longest=128, growth=4)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,18 +16,12 @@ from onlineauto import InputError
 from onlineauto.cluster.partitions import text_file
 from onlineauto.cluster.partitions.messages import Chunk, chunk_of_tree, chunk_to_tree, pack, unpack
 from onlineauto.cluster.partitions.text_file import TextFile, UnexpectedEventsError, UnreadBlock
+from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.stream.source import read_blocks
-from onlineauto.features.block import Namespaces
+from onlineauto.features.block import Block, Namespaces
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
 from tests.cluster.partitions.test_text_files import BANDIT, EVENTS, OPTIONS, count_calls, file_of, run_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.features.block import Block
 
 
 def test_a_file_that_has_changed_is_not_learnt_by_workers(tmp_path: Path) -> None:

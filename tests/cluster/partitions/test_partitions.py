@@ -11,8 +11,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,19 +37,12 @@ from onlineauto.cluster.partitions.messages import (
 from onlineauto.cluster.partitions.pool import InlinePool
 from onlineauto.cluster.partitions.rounds import BlockRounds
 from onlineauto.cluster.partitions.run import PartitionedRun
-from onlineauto.cluster.partitions.worker import Worker
+from onlineauto.cluster.partitions.worker import ChunkEnd, Worker
 from onlineauto.engine.records.search import Tally
 from onlineauto.engine.stream.source import read_blocks
-from onlineauto.features.block import Namespaces
+from onlineauto.features.block import Block, Namespaces
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from onlineauto.cluster.partitions.worker import ChunkEnd
-    from onlineauto.features.block import Block
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
 SHORT = RoundSchedule(alone=256, head=8, shortest=128, longest=128, growth=4)

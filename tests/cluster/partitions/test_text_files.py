@@ -8,7 +8,8 @@ import os
 import re
 import signal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,13 +34,9 @@ from onlineauto.engine.ensemble.regression import merge_regression, settle
 from onlineauto.engine.ensemble.regression_kernels import KEEPS
 from onlineauto.engine.stream.source import read_blocks
 from onlineauto.errors import WorkersError
+from onlineauto.features.block import Block
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto.features.block import Block
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
 OF_LINES: dict[str, Any] = {"live_configs": 3, "bit_precision": 14}

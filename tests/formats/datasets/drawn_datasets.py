@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from onlineauto.formats.datasets.columns import DatasetColumns
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 NUMBERS = st.floats(-1e6, 1e6, width=32) | st.sampled_from([0.0, 1.0, 1e-3, float("nan")]) | st.none()
 COUNTS = st.integers(-(10**6), 10**6) | st.none()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset
@@ -18,9 +19,6 @@ from onlineauto.formats.datasets.dataset_source import DatasetSource
 from onlineauto.formats.datasets.inference import evidence_of, infer_columns
 from onlineauto.formats.lines.diagnostics import ProblemCode
 from tests.formats.datasets.test_resume import LABELS, labels
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,10 +20,6 @@ from onlineauto.formats.datasets.dataset_source import DatasetSource
 from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.interop import from_frame
 from tests.formats.datasets.test_bad_datasets import learnt
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("sampled")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,9 +16,6 @@ from onlineauto.formats.datasets import files
 from onlineauto.formats.datasets.dataset_source import DatasetSource
 from onlineauto.formats.lines.event_source import EventRules, EventSource
 from onlineauto.workspace.run import Run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("sampled")
 

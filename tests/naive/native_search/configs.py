@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from tests.naive.native_search.events import TOLD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 Interaction = tuple[bytes, ...]
 """Names of the namespaces that are crossed, in ascending order; one name alone is the namespace itself."""

@@ -16,6 +16,7 @@ models are returned.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -25,8 +26,6 @@ from tests.naive.native_search import oracle
 from tests.naive.native_search.configs import Config, Space
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from tests.naive.native_search.configs import Interaction
     from tests.naive.native_search.options import Options
 

@@ -16,12 +16,9 @@ river has it: `ADWIN(delta=0.002, clock=1)`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LOSSES_OF_A_LOOK = 256
 FIRST_MEANS = 64

@@ -7,6 +7,7 @@ slot.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ import numpy as np
 from tests.naive.hashing import murmur3
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from onlineauto import Event as ReadEvent
     from onlineauto.features.event import Line
     from tests.naive.native_search.options import Options

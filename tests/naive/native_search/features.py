@@ -13,6 +13,7 @@ three namespaces of one feature each are added last.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain, product
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,6 @@ import numpy as np
 from tests.naive.native_search.events import TOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.naive.native_search.configs import Interaction
     from tests.naive.native_search.events import Event, Feature, Groups
     from tests.naive.native_search.options import Options

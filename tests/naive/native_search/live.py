@@ -9,19 +9,17 @@ Bernstein).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tests.naive.draws import Draws
 from tests.naive.native_search.bets import LossTest, RewardTest
 from tests.naive.native_search.regressor import Regressor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from tests.naive.draws import Draws
     from tests.naive.native_search.configs import Config, Interaction
     from tests.naive.native_search.options import Options
     from tests.naive.native_search.scale import Scale

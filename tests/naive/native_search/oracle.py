@@ -17,14 +17,13 @@ All proposals but the first depend on gains; so the oracle also lists the intera
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations, combinations_with_replacement, product
 from typing import TYPE_CHECKING
 
 from tests.naive.native_search.configs import Config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from tests.naive.native_search.configs import Interaction, Space
 
 FREE_TERMS, TIMES_DEARER = 4096.0, 4.0

@@ -11,6 +11,7 @@ Importance Weight Aware Updates*, 2011.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,6 @@ import numpy as np
 from tests.naive.losses import exp, make_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.naive.native_search.configs import Interaction
     from tests.naive.native_search.events import Event, Feature, Label
     from tests.naive.native_search.features import Examples

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tests.naive.native_search import oracle
 from tests.naive.native_search.bets import level_of_test
@@ -29,10 +31,6 @@ from tests.naive.native_search.screening import Screening
 from tests.naive.new_actions import bounded, is_new, learnt_part, placed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
     from tests.naive.native_search.configs import Config, Interaction, Space
     from tests.naive.native_search.decisions import Decision
     from tests.naive.native_search.events import Event

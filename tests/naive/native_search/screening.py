@@ -10,14 +10,13 @@ Gains prove nothing: they order the proposals.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from tests.naive.native_search.configs import Interaction
     from tests.naive.native_search.events import Feature
     from tests.naive.native_search.features import Examples

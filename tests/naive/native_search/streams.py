@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BEST = np.random.default_rng(7).integers(0, 4, (3, 3))
 """The rewarded action, by the values of two namespaces."""

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 
+from onlineauto import Workspace
 from onlineauto.cli.main import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from onlineauto import Workspace
 
 LEARNING = ["--cb_explore_adf", "--automl", "4", "--dsjson", "--random_seed", "3"]
 _LOG = logging.getLogger("tests.broker")

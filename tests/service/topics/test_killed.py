@@ -7,19 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.service.topics.broker import LEARNING, content, labelled, run, spread
+from tests.service.topics.broker import LEARNING, Broker, content, labelled, run, spread
 from tests.service.topics.test_topics import decisions_and_rewards, spread_at
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.service.topics.broker import Broker
 
 
 def started(*words: object) -> subprocess.Popen[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 from unittest.mock import Mock
 
 import httpx
@@ -17,13 +17,8 @@ from onlineauto.service.topics import TopicSource
 from onlineauto.service.topics.log_topic import LogTopic
 from onlineauto.workspace.options import REGISTRY
 from tests.service.serving import MODEL, Service
-from tests.service.topics.broker import LEARNING, content, learnt_from_file, run
+from tests.service.topics.broker import LEARNING, Broker, content, learnt_from_file, run
 from tests.service.traffic import decision, record, reward
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.service.topics.broker import Broker
 
 
 def test_topic_of_a_log_gives_the_model_of_the_log(broker: Broker, tmp_path: Path) -> None:

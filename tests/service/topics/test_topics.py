@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -21,6 +23,7 @@ from onlineauto.workspace.options import REGISTRY
 from tests.service.topics.broker import (
     LEARNING,
     PARTITIONS,
+    Broker,
     content,
     decision,
     labelled,
@@ -28,12 +31,6 @@ from tests.service.topics.broker import (
     run,
     spread,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from tests.service.topics.broker import Broker
 
 END = ("--until_end", "--quiet")
 WAIT = 1.0005

@@ -10,18 +10,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
-from tests.service.topics.broker import LEARNING, content, labelled, run, spread
+from tests.service.topics.broker import LEARNING, Broker, content, labelled, run, spread
 from tests.service.topics.test_killed import saved_at
 from tests.service.topics.test_topics import decisions_and_rewards
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from tests.service.topics.broker import Broker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from onlineauto.tune.live import LiveLearner
 from onlineauto.tune.workers.trainable import train
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from onlineauto.tune.live import LiveLearner
 
 
 def numbers(n: int, *, noise: float = 0.1, seed: int = 0) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,6 @@ from onlineauto.tune.live import LiveLearner, hand_over, tune_stream
 from onlineauto.tune.live.live_learner import model_of
 from onlineauto.workspace.warm_start import challenge
 from tests.tune.live.streams import bandits, numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.lane("ci")
 

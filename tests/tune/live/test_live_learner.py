@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +16,6 @@ from onlineauto.tune.live import LiveLearner, tune_stream
 from onlineauto.tune.live.live_learner import model_of
 from onlineauto.workspace.run import Run
 from tests.tune.live.streams import bandits, numbers, take
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("ci")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from onlineauto.errors import OptionError
 from onlineauto.tune import Float, Setting, Space, Study
@@ -15,14 +15,9 @@ from onlineauto.tune.live.tuning import used_resource
 from onlineauto.tune.schedulers import Decision
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.race import Race
-from onlineauto.tune.searchers import SEARCHERS
+from onlineauto.tune.searchers import SEARCHERS, Searcher
 from tests.tune.live.streams import numbers
 from tests.tune.studies import asked
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from onlineauto.tune.searchers import Searcher
 
 pytestmark = pytest.mark.lane("ci")
 

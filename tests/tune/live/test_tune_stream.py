@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +16,6 @@ from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from tests.tune.live.streams import bandits, numbers, take
 from tests.tune.studies import asked
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lane("ci")
 

@@ -10,28 +10,23 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.tune import Callback, Categorical, Float, Headcount, RayWorkers, Study, Workers
 from onlineauto.tune.store import open_store
-from onlineauto.tune.trial import claim_of
-from tests.tune.on_ray.conftest import until
+from onlineauto.tune.trial import Job, claim_of
+from onlineauto.tune.workers.trainable import AnyTrainable, Config
+from tests.tune.on_ray.conftest import Nodes, until
 from tests.tune.on_ray.driver import STEPS, new_study
 from tests.tune.on_ray.trainables_on_ray import Placed, noted, nothing
 from tests.tune.workers import trainables
 from tests.tune.workers.trainables import rate_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from onlineauto.tune.trial import Job
-    from onlineauto.tune.workers.trainable import AnyTrainable, Config
-    from tests.tune.on_ray.conftest import Nodes
 
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]
 

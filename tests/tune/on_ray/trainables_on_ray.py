@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from onlineauto.tune.workers.trainable import Trainable
-
-if TYPE_CHECKING:
-    from onlineauto.tune.workers.trainable import Config
+from onlineauto.tune.workers.trainable import Config, Trainable
 
 
 class Placed(Trainable):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from onlineauto.tune.store.protocol import Claim, Store
+from onlineauto.tune.store.protocol import Claim, Record, Store
 from onlineauto.tune.store.sql_store import SqlStore
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from onlineauto.tune.store.protocol import Record
 
 STUDY = {"kind": "study", "settings": {"seed": 0}}
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.store.checkpoints import MemoryCheckpoints, pack_checkpoint, unpack_checkpoint
+from onlineauto.tune.store.checkpoints import (
+    Checkpoints,
+    MemoryCheckpoints,
+    pack_checkpoint,
+    unpack_checkpoint,
+)
 from onlineauto.tune.store.protocol import Claim, LeaseLost
+from onlineauto.tune.store.sql_store import SqlStore
 from onlineauto.tune.store.stored_checkpoints import StoredCheckpoints
 from tests.tune.store.jobs import Counting, new_store, told
-
-if TYPE_CHECKING:
-    from onlineauto.tune.store.checkpoints import Checkpoints
-    from onlineauto.tune.store.sql_store import SqlStore
 
 
 def claimed(url: str) -> tuple[SqlStore, Claim]:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
-from onlineauto.tune.store import MemoryStore
+from onlineauto.tune.store import MemoryStore, Record, Store
 from tests.tune.store.histories import Event, list_append, mutex
 from tests.tune.store.jobs import STUDY, Counting, new_store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from onlineauto.tune.store import Record, Store
 
 
 def events(*steps: tuple[Any, ...]) -> list[Event]:

@@ -21,12 +21,11 @@ from optuna.storages._heartbeat import BaseHeartbeat, is_heartbeat_enabled  # no
 from optuna.testing.pytest_storages import StorageTestCase  # noqa: E402
 
 from onlineauto.tune.optuna_storage import StoreBackend, optuna_storage  # noqa: E402
+from tests.tune.postgres import Server  # noqa: E402
 from tests.tune.store.jobs import new_store  # noqa: E402
 
 if TYPE_CHECKING:
     from optuna.storages import JournalStorage
-
-    from tests.tune.postgres import Server
 
 ROOT = Path(__file__).resolve().parents[3]
 WORKER = """

@@ -7,17 +7,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from onlineauto.tune.store.protocol import Record
 from tests.tune.store.jobs import jobs, new_store
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from onlineauto.tune.store.protocol import Record
 
 pytestmark = pytest.mark.lane("ci")
 

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -19,9 +19,6 @@ from onlineauto.tune.store.protocol import Claim, DamagedLogError, LeaseLost, St
 from onlineauto.tune.store.sql_store import SqlStore, names_of_studies
 from tests.tune.store.jobs import STUDY, Counting, jobs, new_store, reported, told
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def execute(url: str, statement: str) -> None:

@@ -25,19 +25,14 @@ callback may add a copy of it, with a new number. Ours is the same trial again, 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.tune import Float, LeaseLost, State, Study
+from onlineauto.tune import ActiveTrial, Float, LeaseLost, State, Study
 from onlineauto.tune.progress import TRIES
 from onlineauto.tune.store import open_store
-from onlineauto.tune.trial import claim_of
+from onlineauto.tune.trial import Job, claim_of
 from tests.tune.studies import asked, records_of
-
-if TYPE_CHECKING:
-    from onlineauto.tune import ActiveTrial
-    from onlineauto.tune.trial import Job
 
 SPACE = {"x": Float(0, 1)}
 

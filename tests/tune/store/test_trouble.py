@@ -6,18 +6,16 @@ import os
 import shutil
 import sqlite3
 import subprocess
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onlineauto.errors import OptionError, StoreError, UnreachableError
 from onlineauto.tune import Float, Study
 from tests.tune.studies import asked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 SPACE = {"x": Float(0, 1)}
 

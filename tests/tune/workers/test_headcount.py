@@ -5,20 +5,17 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.tune import Callback, Categorical, Float, Headcount, RayWorkers, Study, Workers
+from onlineauto.tune.trial import Job
 from onlineauto.tune.workers.hooks import Stopper
 from tests.tune.workers import trainables
 from tests.waiting import PATIENCE, until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto.tune.trial import Job
 
 
 class Watch(Callback):

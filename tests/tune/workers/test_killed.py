@@ -6,25 +6,20 @@ import os
 import signal
 import sqlite3
 import time
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from onlineauto.tune import Categorical, Float, Study
+from onlineauto.tune import Categorical, Float, Scheduler, Study
 from onlineauto.tune.leases import is_dead, new_owner
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.pbt import Pbt
-from onlineauto.tune.workers.trainable import Trainable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from onlineauto.tune import Scheduler
-    from onlineauto.tune.workers.trainable import Config
+from onlineauto.tune.workers.trainable import Config, Trainable
 
 pytestmark = pytest.mark.lane("ci")
 

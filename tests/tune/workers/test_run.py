@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.tune import Callback, Float, Study, Workers
 from onlineauto.tune.schedulers.pbt import Pbt
+from onlineauto.tune.trial import Job
 from onlineauto.tune.workers.hooks import Target
+from onlineauto.tune.workers.trainable import AnyTrainable
 from tests.tune.studies import asked
 from tests.tune.workers import trainables
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from onlineauto.tune.trial import Job
-    from onlineauto.tune.workers.trainable import AnyTrainable
 
 
 def rated(storage: str | None = None, *, trials: int | None = 12, retries: int = 0) -> Study:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from onlineauto.tune import (
     Callback,
     Categorical,
     Decision,
+    Parameter,
     Plateau,
     ResumeFrom,
     Searcher,
@@ -26,20 +29,12 @@ from onlineauto.tune import (
     Timeout,
 )
 from onlineauto.tune.schedulers.fifo import FifoScheduler
-from onlineauto.tune.store import open_store
-from onlineauto.tune.trial import claim_of
+from onlineauto.tune.store import Record, open_store
+from onlineauto.tune.trial import Job, claim_of
+from onlineauto.tune.workers.trainable import AnyTrainable, Config, Report
+from tests.tune.postgres import Server
 from tests.tune.studies import asked, records_of
 from tests.tune.workers import trainables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from onlineauto.tune import Parameter
-    from onlineauto.tune.store import Record
-    from onlineauto.tune.trial import Job
-    from onlineauto.tune.workers.trainable import AnyTrainable, Config, Report
-    from tests.tune.postgres import Server
 
 pytestmark = pytest.mark.lane("ci")
 

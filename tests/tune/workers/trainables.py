@@ -6,15 +6,12 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from onlineauto.tune import Study, Trial
+from onlineauto.tune.trial import Job
 from onlineauto.tune.workers.hooks import Callback
-from onlineauto.tune.workers.trainable import Trainable
-
-if TYPE_CHECKING:
-    from onlineauto.tune import Study, Trial
-    from onlineauto.tune.trial import Job
-    from onlineauto.tune.workers.trainable import Config, Report
+from onlineauto.tune.workers.trainable import Config, Report, Trainable
 
 
 class Counter(Trainable):

@@ -7,7 +7,9 @@ import os
 import signal
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,14 +18,9 @@ from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import RoundSchedule
 from onlineauto.cluster.partitions.on_ray import RayPool
 from onlineauto.cluster.partitions.run import PartitionedRun
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.features.block import Block
-    from tests.tune.on_ray.conftest import Nodes
+from onlineauto.engine.event.outcomes import Outcomes
+from onlineauto.features.block import Block
+from tests.tune.on_ray.conftest import Nodes
 
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]
 
