@@ -113,10 +113,10 @@ def test_speed_kinds(tmp_path: Path) -> None:
             assert event.shared is not None
             assert len(event.actions) == stream.actions
             assert len(event.shared.features) == sum(part.many for part in stream.context)
-    taken = {"VW -q ::": 8.0, "VW --automl 4": 100.0, "stack": 4.0, "champion": 2.0}
+    taken = {"VW -q ::": 8.0, "VW --automl 4": 100.0, "ensemble": 4.0, "champion": 2.0}
     sides = {side: [[{"wall": 2 * cpu, "cpu": cpu}]] for side, cpu in taken.items()}
     lines, _ = report({"tiny": sides}, [1.0])
-    assert "- VW -q :: / stack, first events: 2.00 (geometric mean), 2.00 (worst)" in lines
+    assert "- VW -q :: / ensemble, first events: 2.00 (geometric mean), 2.00 (worst)" in lines
 
 
 def test_formats(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ best, beside those of configs that never change.
 
 stationary: nothing changes, and in every other run nothing pays. A change of champion is for the worse if, on
 the rest of the stream, the new config learnt alone earns no more than the old one, or, where losses decided,
-predicts no better. A switch to the stack is judged the same way. All tests of a run share a level, so a
+predicts no better. A switch to the ensemble is judged the same way. All tests of a run share a level, so a
 binomial test at that level may not reject the number of runs with a change for the worse.
 """
 
@@ -117,7 +117,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Stationary:
-    """Changes of champion, alarms, and switches to the stack on a stream that does not change."""
+    """Changes of champion, alarms, and switches to the ensemble on a stream that does not change."""
 
     seed: int
     pays: bool
@@ -133,7 +133,7 @@ class Stationary:
 
     @property
     def wrong_spells(self) -> int:
-        """Switches to the stack for the worse."""
+        """Switches to the ensemble for the worse."""
         return sum(spell.worse for spell in self.spells)
 
 
@@ -193,11 +193,11 @@ def print_stationary(still: Sequence[Stationary], *, seconds: float) -> None:
 
 
 def _print_spells(still: Sequence[Stationary]) -> None:
-    """Print how often the stack predicts, what that adds, and each time that is for the worse."""
+    """Print how often the ensemble predicts, what that adds, and each time that is for the worse."""
     spells = [spell for run in still for spell in run.spells]
     wrong = sum(run.wrong_spells > 0 for run in still)
     share = sum(spell.end - spell.begin for spell in spells) / sum(run.events for run in still)
-    print(f"switches to the stack: {len(spells)}, for the worse in {wrong} runs; it predicts {share:.0%}")
+    print(f"switches to the ensemble: {len(spells)}, for the worse in {wrong} runs; it predicts {share:.0%}")
     for run in still:
         for spell in run.spells:
             if spell.worse:
@@ -218,7 +218,7 @@ def verdicts(flips: Sequence[Flip], still: Sequence[Stationary]) -> dict[str, bo
     if still:
         for what, wrong in (
             ("changes", sum(run.wrong > 0 for run in still)),
-            ("switches to the stack", sum(run.wrong_spells > 0 for run in still)),
+            ("switches to the ensemble", sum(run.wrong_spells > 0 for run in still)),
         ):
             likely = tail(wrong, len(still))
             name = f"{what} for the worse within the level: {wrong} of {len(still)} runs"

@@ -148,7 +148,7 @@ class Learnt:
 
 @dataclass(frozen=True, slots=True)
 class Spell:
-    """Events that the stack predicts, what decided on it, and what it truly adds to reward and to loss."""
+    """Events that the ensemble predicts, what decided on it, and what it truly adds to reward and to loss."""
 
     begin: int
     end: int
@@ -194,11 +194,11 @@ def _learnt(text: Text, workspace: Workspace) -> Learnt:
 
 
 def spells(text: Text) -> list[Spell]:
-    """Return when the stack predicts in ``--automl 4``, and what that adds to its champion."""
-    workspace = Workspace(cb_adf=True, automl=4, predict_with="stack")
+    """Return when the ensemble predicts in ``--automl 4``, and what that adds to its champion."""
+    workspace = Workspace(cb_adf=True, automl=4, predict_with="ensemble")
     told: list[tuple[int, Decision]] = []
     workspace.observe(lambda entry: told.append((entry.events, decision_of(entry))))
-    stack = _learnt(text, workspace)
+    ensemble = _learnt(text, workspace)
     champion = _learnt(text, Workspace(cb_adf=True, automl=4, predict_with="champion"))
     switches = [(events, decision) for events, decision in told if isinstance(decision, PredictWith)]
     ends = [*(events for events, _ in switches[1:]), len(text)]
@@ -207,8 +207,8 @@ def spells(text: Text) -> list[Spell]:
             begin,
             end,
             decision.by,
-            float((stack.rewards - champion.rewards)[begin:end].mean()),
-            float((stack.losses - champion.losses)[begin:end].mean()),
+            float((ensemble.rewards - champion.rewards)[begin:end].mean()),
+            float((ensemble.losses - champion.losses)[begin:end].mean()),
         )
         for (begin, decision), end in zip(switches, ends, strict=False)
         if decision.who == "ensemble" and end > begin

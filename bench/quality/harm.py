@@ -33,7 +33,7 @@ SHAPES = ("plain", "confounded", "heavy", "runs", "acting")
 
 _NOISE, _NAMES = 6, 400
 _PAYS, _RARELY, _HARDLY = 0.9, 0.5, 0.05
-_CONTENDERS = ("champion", "stack")
+_CONTENDERS = ("champion", "ensemble")
 _HARMED = 0.007
 _RUN, _BAD_TIMES = 50, 0.4
 _LABEL = re.compile(r"^0:\S+ (?=\|Z)", re.MULTILINE)

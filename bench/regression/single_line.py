@@ -8,8 +8,8 @@ the stream as it is; for us, other seeds are random orders of its lines, and Aut
 of its own. The speed is lines a second of CPU without imports, of ours the median of five warm runs.
 ``--peer-python`` has flaml 2.7.0, scikit-learn, pandas and vowpalwabbit 9.11.9; ``--table-python`` has
 LightGBM, refitted every 2,000 lines, and river. ``--data`` has ``reg-synth`` and ``reg-births``, which are
-not committed. "stack", "mix" and "champion" are ``--automl 4`` with each ``--predict_with``; the stack is the
-default.
+not committed. "ensemble", "mix" and "champion" are ``--automl 4`` with each ``--predict_with``; the first is
+the default.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SETS = ("synth", "bikeshare", "births", "diamonds", "flights")
 OURS: dict[str, dict[str, Any]] = {
     "plain": {},
     "-q ::": {"quadratic": "::"},
-    "stack": {"automl": 4},
+    "ensemble": {"automl": 4},
     "mix": {"automl": 4, "predict_with": "mix"},
     "champion": {"automl": 4, "predict_with": "champion"},
 }
@@ -116,7 +116,7 @@ def _error(runs: Sequence[Run]) -> float:
 def _ratio(row: dict[str, list[Run]]) -> float:
     """How many times as many lines a second as the faster AutoVW."""
     peers = [median(run.speed for run in runs) for contender, runs in row.items() if _is_peer(contender)]
-    return median(run.speed for run in row["stack"]) / max(peers)
+    return median(run.speed for run in row["ensemble"]) / max(peers)
 
 
 def _spread(values: Sequence[float]) -> str:
@@ -146,7 +146,7 @@ def printed(runs: Sequence[Run], *, contenders: Sequence[str]) -> str:
     if several > 1:
         lines += ["", f"ours, on the stream as it is and {several - 1} random orders of it"]
         lines += ["", kit.table(["", *ours], orders)]
-    lines += ["", "lines a second of CPU" + "; stack over the faster AutoVW" * peers]
+    lines += ["", "lines a second of CPU" + "; ensemble over the faster AutoVW" * peers]
     lines += ["", kit.table(["", *contenders, *["ratio"] * peers], speeds)]
     return "\n".join([*lines, ""])
 
@@ -154,11 +154,11 @@ def printed(runs: Sequence[Run], *, contenders: Sequence[str]) -> str:
 def verdicts(runs: Sequence[Run]) -> dict[str, bool]:
     """What is asked, as far as there is anything to compare with, and whether it holds."""
     rows = list(_table(runs).values())
-    plain = sum(_error(row["stack"]) < min(_error(row["plain"]), _error(row["-q ::"])) for row in rows)
+    plain = sum(_error(row["ensemble"]) < min(_error(row["plain"]), _error(row["-q ::"])) for row in rows)
     asked = {"less error than the better of plain and -q ::, on all sets but one": plain >= len(rows) - 1}
     if all("AutoVW NI+LR" in row for row in rows):
         asked["less error than AutoVW NI+LR, on every set"] = all(
-            _error(row["stack"]) < _error(row["AutoVW NI+LR"]) for row in rows
+            _error(row["ensemble"]) < _error(row["AutoVW NI+LR"]) for row in rows
         )
         asked[f"{_TIMES} times as many lines a second as AutoVW, on every set"] = all(
             _ratio(row) >= _TIMES for row in rows

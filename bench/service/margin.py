@@ -2,7 +2,7 @@
 
     python -m bench.service.margin --visits 6000 --seeds 5
 
-Half-way the users begin to like other topics. `--automl 4` (the search and its stack) and `-q ::` decide
+Half-way the users begin to like other topics. `--automl 4` (the search and its ensemble) and `-q ::` decide
 about the same users, once as a service, which eight users ask at a time, and which learns a little later;
 and once off-line, where each decision is learnt before the next one. The margin is the difference of the
 shares of clicks; its standard error is that over the seeds.

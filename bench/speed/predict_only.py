@@ -22,7 +22,7 @@ from onlineauto.features.block import Block
 _ROUNDS = 5
 _KINDS: dict[str, dict[str, Any]] = {
     "whole": {},
-    "stack": {"predict_only": "stack"},
+    "ensemble": {"predict_only": "ensemble"},
     "champion": {"predict_only": "champion"},
 }
 
@@ -54,7 +54,7 @@ def measure(name: str) -> None:
     files = {kind: timed(partial(saved, workspace, how)) for kind, how in _KINDS.items()}
     loaded = {kind: timed(partial(Workspace.load, data, testonly=True)) for kind, (_, data) in files.items()}
     runs = kit.samples(_KINDS, _ROUNDS, lambda kind: timed(partial(predicted, loaded[kind][1], blocks)))
-    assert runs["whole"][0][1] == runs["stack"][0][1]
+    assert runs["whole"][0][1] == runs["ensemble"][0][1]
     print(f"{name}, predicted by the {workspace.searching.predicts[0]}")
     for kind, taken in runs.items():
         seconds = min(seconds for seconds, _ in taken)

@@ -31,7 +31,7 @@ _FLAGS = ["--cb_explore_adf", "--quiet"]
 SIDES: dict[str, list[str] | dict[str, Any]] = {
     "VW -q ::": [*_FLAGS, "-q", "::"],
     "VW --automl 4": [*_FLAGS, "--automl", "4"],
-    "stack": {"automl": 4},
+    "ensemble": {"automl": 4},
     "champion": {"automl": 4, "predict_with": "champion"},
     "1 live": {"automl": 1},
     "32 live": {"automl": 32, "predict_with": "champion"},
@@ -39,9 +39,9 @@ SIDES: dict[str, list[str] | dict[str, Any]] = {
 }
 """What runs: flags of the wheel, or options of ours."""
 
-_EVERYWHERE = ("VW -q ::", "VW --automl 4", "stack", "champion")
+_EVERYWHERE = ("VW -q ::", "VW --automl 4", "ensemble", "champion")
 _ONLY_ON = {"1 live": ("news",), "32 live": ("news",), "no search": ("300 namespaces",)}
-_CURVES = ("VW -q ::", "stack", "champion")
+_CURVES = ("VW -q ::", "ensemble", "champion")
 _NOT_AVERAGED = ("wide", "300 namespaces")
 
 Part = dict[str, float]
@@ -53,7 +53,7 @@ Taken = dict[str, dict[str, list[list[Part]]]]
 def sides_of(kind: str) -> list[str]:
     """Return what runs on a kind of stream."""
     if kind == "300 namespaces":  # VW's search would take minutes
-        return ["stack", "champion", "no search"]
+        return ["ensemble", "champion", "no search"]
     return [*_EVERYWHERE, *(side for side, kinds in _ONLY_ON.items() if kind in kinds)]
 
 
@@ -112,7 +112,7 @@ def measure(
 
 def report(taken: Mapping[str, Any], lengths: Sequence[float]) -> tuple[list[str], bool]:
     """Return lines of Markdown with the medians and their ratios, and whether all targets are met."""
-    columns = [*_EVERYWHERE, "`-q ::` / stack, champion", "`--automl 4` / stack, champion"]
+    columns = [*_EVERYWHERE, "`-q ::` / ensemble, champion", "`--automl 4` / ensemble, champion"]
     lines = [f"| stream | events | {' | '.join(columns)} |", f"|{'---|' * (len(columns) + 2)}"]
     averages, met = [], True
     middles = [_medians(taken, part) for part in range(len(lengths))]
@@ -124,12 +124,12 @@ def report(taken: Mapping[str, Any], lengths: Sequence[float]) -> tuple[list[str
                 for side in _EVERYWHERE
             ]
             for peer in ("VW -q ::", "VW --automl 4"):
-                own: tuple[str, ...] = ("stack", "champion") if peer in sides else ()
+                own: tuple[str, ...] = ("ensemble", "champion") if peer in sides else ()
                 cells.append(", ".join(f"{sides[peer]['cpu'] / sides[side]['cpu']:.2f}" for side in own))
             lines.append(f"| {name} | {_events(kind, lengths, part)} | {' | '.join(cells)} |")
     for part, middle in enumerate(middles):
         for peer in ("VW -q ::", "VW --automl 4"):
-            for side in ("stack", "champion"):
+            for side in ("ensemble", "champion"):
                 averaged = [
                     sides[peer]["cpu"] / sides[side]["cpu"]
                     for kind, sides in middle.items()
@@ -147,7 +147,7 @@ def report(taken: Mapping[str, Any], lengths: Sequence[float]) -> tuple[list[str
     for what, kind, over, under, most in (
         ("32 live configs / 1", "news", "32 live", "1 live", 6.0),
         ("300 namespaces searched / not searched", "300 namespaces", "champion", "no search", 4.0),
-        ("300 namespaces, with the stack / not searched", "300 namespaces", "stack", "no search", 4.0),
+        ("300 namespaces, with the ensemble / not searched", "300 namespaces", "ensemble", "no search", 4.0),
     ):
         if kind in first:
             ratio_of = first[kind][over]["cpu"] / first[kind][under]["cpu"]

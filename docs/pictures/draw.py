@@ -51,7 +51,11 @@ MEMBERS = {
 }
 """The same, of runs whose ensembles have more and fewer members."""
 
-_SIDES = {"VW -q ::": "VW -q ::", "stack": "the ensemble", "champion": "the champion alone"}
+_SIDES = {
+    "VW -q ::": "VW -q ::",
+    "ensemble": "the ensemble",
+    "champion": "the champion alone",
+}
 """By side of `bench.speed_kinds`: what the picture calls it."""
 
 _TUNERS = {

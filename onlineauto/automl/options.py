@@ -122,7 +122,6 @@ class AutomlOptions:
         keep=True,
         override=True,
         choices=("champion", "mix", "ensemble"),
-        synonyms=(("stack", "ensemble"),),
         needs=_NEEDS,
     )
     member_budget: float = option(

@@ -219,7 +219,6 @@ class Options(LearnerOptions, total=False):
     resume: bool | None
     predict_only_model: bool | None
     predict_only_ensemble: bool | None
-    predict_only_stack: bool | None
     readable_model: Word | None
     invert_hash: Word | None
     hexfloat_weights: bool | None

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.workspace import Workspace
 
-PredictOnly: TypeAlias = Literal["champion", "ensemble", "stack"] | bool
+PredictOnly: TypeAlias = Literal["champion", "ensemble"] | bool
 """The content of a spin-off: the champion alone, or everything that predicts, such as a proved ensemble. True
-means the champion, and "stack" is the older name of "ensemble"."""
+means the champion."""
 
 
 def predicting_configs(workspace: Workspace, scope: PredictOnly = True) -> list[int]:
@@ -52,7 +52,7 @@ def spin_off(workspace: Workspace, scope: PredictOnly = True) -> State:
     champion``; "ensemble" predicts like `workspace`. If the semantics spin off weights, the result has no
     search, but the champion's interactions as options. Then it can learn further, from the weights alone.
     """
-    if scope not in (True, "champion", "ensemble", "stack"):
+    if scope not in (True, "champion", "ensemble"):
         raise OptionError(f'predict_only is True, "champion" or "ensemble", and not {scope!r}')
     state, live = workspace.state(copy=False), predicting_configs(workspace, scope)
     predictor = _predictor(workspace, scope)
@@ -94,7 +94,7 @@ def spun_off(workspace: Workspace, scope: PredictOnly = True) -> Workspace:
 
 def _predictor(workspace: Workspace, scope: PredictOnly) -> str:
     """Return the predictor of the spin-off: "champion", "mix" or "ensemble"."""
-    return workspace.searching.predicts[0] if scope in ("ensemble", "stack") else "champion"
+    return workspace.searching.predicts[0] if scope == "ensemble" else "champion"
 
 
 def _options(workspace: Workspace, predictor: str, live: int) -> dict[str, object]:

@@ -22,12 +22,12 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
     "bandit": {
         "fixed": {"cb_explore_adf": True, "quadratic": ["::"]},
         "search": {"cb_explore_adf": True, "automl": 4, "predict_with": "champion"},
-        "stack": {"cb_explore_adf": True, "automl": 4},
+        "ensemble": {"cb_explore_adf": True, "automl": 4},
     },
     "line": {
         "fixed": {"quadratic": ["::"]},
         "search": {"automl": 4, "predict_with": "champion"},
-        "stack": {"automl": 4},
+        "ensemble": {"automl": 4},
         "sgd": {"sgd": True},
         "adaptive": {"adaptive": True},
     },

@@ -58,8 +58,8 @@ CASES = [
     case("words", lambda: choices(500)),
     case("clicks", lambda: clicked(700), "slow"),
     case("numbers and words", lambda: choices(500, rough=True), "joint"),
-    case("numbers", lambda: odd(800, numbers=2), "stack", "bins"),
-    case("actions in another order", lambda: odd(1000, numbers=1, shuffled=True), "stack"),
+    case("numbers", lambda: odd(800, numbers=2), "ensemble", "bins"),
+    case("actions in another order", lambda: odd(1000, numbers=1, shuffled=True), "ensemble"),
     case("many actions", lambda: odd(280, actions=36, numbers=1, shuffled=True), "joint", "bins"),
     case(
         "many actions and a number that drifts",
@@ -93,24 +93,24 @@ CASES = [
     case("a budget", lambda: odd(500, numbers=2), "rest", member_budget=6.0),
     case("a small budget", lambda: odd(700, numbers=2), "all rest", member_budget=0.02),
     case("many actions and a budget", lambda: odd(150, actions=36), "rest", "joint", member_budget=1.0),
-    case("losses decide", lambda: odd(500, numbers=1), "leads", "stack", champion_test="loss"),
+    case("losses decide", lambda: odd(500, numbers=1), "leads", "ensemble", champion_test="loss"),
     case("a policy that may know more", lambda: confounded(400), "doubted"),
-    case("rewards decide", lambda: odd(900, numbers=1), "stack", champion_test="reward"),
+    case("rewards decide", lambda: odd(900, numbers=1), "ensemble", champion_test="reward"),
     case(
         "lines",
         lambda: lines(900, wild=True),
         "exchange",
         cb_explore_adf=False,
-        predict_with="stack",
+        predict_with="ensemble",
     ),
     case(
         "long lines",
         lambda: bent(1300),
-        *("stack", "rarely"),
+        *("ensemble", "rarely"),
         cb_explore_adf=False,
-        predict_with="stack",
+        predict_with="ensemble",
     ),
-    case("bent lines", lambda: bent(700), "stack", cb_explore_adf=False, predict_with="stack"),
+    case("bent lines", lambda: bent(700), "ensemble", cb_explore_adf=False, predict_with="ensemble"),
 ]
 
 
@@ -292,7 +292,7 @@ def happenings(twin: Ensemble) -> set[str]:
 
 
 def test_what_predicts_goes_back_to_the_champion_of_single_lines() -> None:
-    workspace, decided = Workspace(automl=3, predict_with="stack"), []
+    workspace, decided = Workspace(automl=3, predict_with="ensemble"), []
     workspace.observe(lambda entry: decided.append(getattr(entry, "who", None)))
     workspace.fit(bent(1000))
     ensemble = workspace.searching.live_configs.arrays.ensemble

@@ -149,7 +149,7 @@ def digest(workspace: Workspace, events: list[str]) -> list[list[float]]:
 
 
 @pytest.mark.parametrize("at", [5, 17, 30, 400])
-@pytest.mark.parametrize("model", ["fixed", "stack"])
+@pytest.mark.parametrize("model", ["fixed", "ensemble"])
 def test_saved_model_continues_to_detect_outliers(model: str, at: int) -> None:
     poisons = {0: Poison("cost", 1e25), 300: Poison("cost", -1e25), 410: Poison("value", 1e30)}
     events = [event.text for event in make_stream("bandit", 700, poisons)]

@@ -330,7 +330,7 @@ class Forger:
         words = f"-d {log} -f {path} --quiet --save_every 20 -p {self._directory}/p.txt"
         assert main([*shlex.split(configuration.command()), *words.split()]) == 0
         if seed % 5 < 2:
-            self._save_to_predict(path, "stack" if seed % 5 else "champion")
+            self._save_to_predict(path, "ensemble" if seed % 5 else "champion")
         return Base(configuration, path.read_bytes(), "".join(events[-6:]))
 
     def _classifier(self, n_classes: int) -> bytes:

@@ -90,13 +90,6 @@ def by_run(model: bytes, text: bytes) -> list[bytes]:
     return [each.score.tobytes() + each.action.tobytes() + each.prediction.tobytes() for each in run]
 
 
-def test_the_older_name_of_the_ensemble_is_accepted() -> None:
-    workspace = Workspace(**BANDIT).fit(odd(300))
-    assert saved(workspace, predict_only="stack") == saved(workspace, predict_only="ensemble")
-    older = Workspace(**SEARCH, predict_with="stack")
-    assert older.configuration == Workspace(**SEARCH, predict_with="ensemble").configuration
-
-
 @pytest.mark.parametrize(("options", "stream", "who"), SHAPES)
 def test_it_predicts_as_the_whole_model_does(
     options: dict[str, Any], stream: Callable[[], bytes], who: str | None

@@ -69,7 +69,6 @@ class ModelOptions:
         "Write only what predicts now to -f, usually the ensemble, without what only learning needs. The "
         "model predicts the same as the whole model, and cannot learn further.",
         vw=False,
-        aliases=("predict_only_stack",),
         needs=_MODEL_FILES,
     )
     readable_model: str | None = option(None, "File for the model as text, in VW's layout.", metavar="FILE")
