@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from onlineauto import datasets
+from onlineauto import OptionError, Workspace, datasets
+from onlineauto.api.log_check import LogReport, check_log
 from onlineauto.cli.main import main
-from onlineauto.evaluation.log_check import LogReport, check_log
 
 ARMS = ("art", "news", "sport")
 
@@ -57,6 +57,32 @@ def test_installed_sets_have_no_errors(name: str) -> None:
     assert codes(check_log(datasets.path(name))) == {}
 
 
+def greedy(n: int = 2000, arms: int = 10, epsilon: float = 0.01) -> list[str]:
+    """Return a sound log of a policy that hardly explores; the reward depends on the action alone."""
+    draw, events = random.Random(2), []
+    for number in range(n):
+        favourite = number % 3
+        weights = [epsilon / arms + (1 - epsilon) * (arm == favourite) for arm in range(arms)]
+        chosen = draw.choices(range(arms), weights)[0]
+        lines = [f"shared |user s{draw.random():.6f}"]
+        for arm in range(arms):
+            label = f"{arm}:{-float(arm == 0)}:{weights[arm]} " if arm == chosen else ""
+            lines.append(f"{label}|item a{arm}")
+        events.append("\n".join(lines) + "\n\n")
+    return events
+
+
+def periodic(n: int = 2000) -> list[str]:
+    """Return a sound log whose contexts come again and again, with the same choices and rewards."""
+    hours = (f"hour h{number % 24}" for number in range(n))
+    return [f"shared |{hour}\n0:-{number % 2}:1 |item a\n|item b\n\n" for number, hour in enumerate(hours)]
+
+
+def test_sound_logs_have_no_errors() -> None:
+    assert "error" not in found(greedy()).values()
+    assert found(periodic())["repeated-part"] == "note"
+
+
 @pytest.mark.parametrize(
     ("events", "code", "severity"),
     [
@@ -65,20 +91,21 @@ def test_installed_sets_have_no_errors(name: str) -> None:
             "duplicate-actions",
             "error",
         ),
-        (log(logged=0.9), "wrong-probabilities", "error"),
+        (log(logged=0.1), "wrong-probabilities", "error"),
+        (log(logged=0.9), "wrong-probabilities", "warning"),
         (log(probabilities=(0.5, 0.5, 0.0)), "never-tried", "warning"),
         (log(context=lambda cost: "lucky" if cost else "unlucky"), "leak", "error"),
         (log(context=lambda cost: f"price:{2 * cost + 5}"), "leak", "error"),
         (log() + log()[100:300], "repeated-part", "error"),
         ([event.replace(":-1.0:", ":-0.0:") for event in log()], "constant-cost", "warning"),
         ([event.replace(":-1.0:", ":1.0:") for event in log()], "positive-costs", "note"),
-        ([event.replace("0:", "x:", 1) for event in log()], "malformed", "error"),
+        ([*log(), "shared |user a\n0:x:0.5 |item art\n|item news\n\n"], "malformed", "error"),
         (["shared |user a\n|item art\n|item news\n\n"] * 300, "unlabelled", "error"),
     ],
     ids=lambda value: value if isinstance(value, str) else "log",
 )
 def test_fault_is_found(events: list[str], code: str, severity: str) -> None:
-    assert found(events).get(code) == severity
+    assert found(events) == {code: severity}
 
 
 def test_constant_namespace_is_a_note() -> None:
@@ -131,11 +158,55 @@ def test_fault_of_a_dsjson_log_is_found(change: dict[str, object], code: str, tm
     assert (finding.count, finding.places) == (1, ["line 201"])
 
 
+def test_later_rewards_are_joined_and_those_without_a_decision_are_reported(tmp_path: Path) -> None:
+    path, lines = tmp_path / "log.dsjson", decisions(200)
+    rewards = [{"EventId": f"e{number}", "RewardValue": number % 2} for number in range(210)]
+    unlabelled = [{name: line[name] for name in line if "label" not in name} for line in lines]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*unlabelled, *rewards]))
+    report = check_log(path, dsjson=True)
+    assert (report.labelled, codes(report)) == (200, {"unmatched-rewards": "warning"})
+
+
+def test_places_name_the_file_if_there_are_several(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.dsjson", tmp_path / "b.dsjson"]
+    for path in paths:
+        path.write_text("".join(json.dumps(line) + "\n" for line in decisions(30)))
+    (finding,) = (
+        finding for finding in check_log(paths, dsjson=True).findings if finding.code == "repeated-ids"
+    )
+    assert (finding.count, finding.places[0]) == (30, f"{paths[1]}, line 1")
+
+
+@pytest.mark.parametrize("later", ["2026-01-01T00:00:00.5Z", "2026-01-01T01:30:00+01:00"])
+def test_times_are_compared_as_times(later: str, tmp_path: Path) -> None:
+    path, lines = tmp_path / "log.dsjson", decisions(2)
+    for line, time in zip(lines, ("2026-01-01T00:00:00Z", later), strict=True):
+        line["Timestamp"] = time
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert "times-go-back" not in codes(check_log(path, dsjson=True))
+
+
+def test_policy_that_reads_by_other_options_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "log.dsjson"
+    path.write_text("".join(json.dumps(line) + "\n" for line in decisions(5)))
+    with pytest.raises(OptionError, match="other options"):
+        check_log(path, policies={"p": Workspace(cb_explore_adf=True)}, dsjson=True)
+
+
+def test_log_that_no_policy_can_be_evaluated_on_still_has_its_findings(tmp_path: Path) -> None:
+    events = log()
+    events[5] = events[5].replace(f":{1 / 3} ", " ")
+    path = tmp_path / "log.txt"
+    path.write_text("".join(events))
+    report = check_log(path, policies={"p": Workspace(cb_explore_adf=True)})
+    assert codes(report)["no-support"] == "error"
+
+
 def test_command_prints_findings_with_lines_and_fails_on_errors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, report = tmp_path / "log.txt", tmp_path / "report.json"
-    path.write_text("".join(log(logged=0.9)))
+    path.write_text("".join(log(logged=0.1)))
     assert main(["check", str(path), "--report", str(report), "--quiet"]) == 1
     printed = capsys.readouterr().out
     assert printed.startswith(

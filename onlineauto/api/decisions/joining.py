@@ -64,7 +64,7 @@ class Joined:
     def __iter__(self) -> Iterator[bytes]:
         """Yield the lines."""
         left, unrewarded = dict(self._costs), 0
-        for number, text in enumerate(_lines(self._log), 1):
+        for number, text in enumerate(lines_in(self._log), 1):
             line = _decode_line(text)
             if line is None or line.cost is not None or not line.is_decision:
                 if line is not None and line.cost is None and line.ranked is not None:
@@ -95,7 +95,7 @@ class Joined:
         Of several rewards for one decision, the first counts.
         """
         costs: dict[str, float] = {}
-        lines = enumerate(_lines(log), 1)
+        lines = enumerate(lines_in(log), 1)
         while True:
             try:
                 number, text = next(lines)
@@ -150,7 +150,7 @@ def _broke_off(text: bytes) -> bool:
     return True
 
 
-def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
+def lines_in(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """Yield the lines of a file, without line ends."""
     source = ByteSource(path)
     try:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,17 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import numpy as np
 
-from onlineauto.engine.stream.source import read_blocks
-from onlineauto.errors import InputError
+from onlineauto.api.decisions.joining import Joined, lines_in
+from onlineauto.engine.stream.source import read_blocks, rules_of
+from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import LOGGED, Evaluation
 from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.formats.sources.source import ByteSource
+from onlineauto.formats.options import format_of
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import BinaryIO
 
     from numpy.typing import NDArray
 
@@ -102,23 +106,34 @@ class LogReport:
 
 
 def check_log(
-    source: Sources, *, policies: Mapping[str, Workspace] | None = None, **options: Any
+    source: Sources,
+    *,
+    policies: Mapping[str, Workspace] | None = None,
+    progress: Callable[[int], object] | None = None,
+    **options: Any,
 ) -> LogReport:
     r"""Check a log of decisions whose actions are lines, and return what was found.
 
+    Rewards that follow decisions in a file of dsjson are joined with them.
+
     Parameters
     ----------
-    source : path, bytes, iterable or frame of events
+    source : path, list of paths, bytes, iterable or frame of events
         The log, as for `onlineauto.Workspace.fit`.
     policies : mapping of str to Workspace, optional
-        Policies to be evaluated on the log; the report says how many events support them.
+        Policies to be evaluated on the log, which must be in files and read by the same options; the report
+        says how many events support each.
+    progress : callable, optional
+        Called with the number of events so far.
     options
         Options of reading, as on the command line: ``dsjson=True``, ``columns="columns.toml"``.
 
     Raises
     ------
     InputError
-        If the log cannot be read at all.
+        If the log cannot be read at all, or is not in files and there are policies.
+    OptionError
+        If an option is not valid, or a policy reads events by other options.
 
     Examples
     --------
@@ -128,22 +143,58 @@ def check_log(
     error duplicate-actions 3
     warning constant-cost 3
     """
-    options = {"cb_adf": True, "missing_probability": "uniform", **options}
-    configuration = Workspace(**options).configuration
-    is_file = isinstance(source, str | Path) and Path(source).is_file()
-    check = LogCheck()
-    if is_file and configuration.get("dsjson"):
-        check.add_decisions(Path(str(source)))
-    for block in read_blocks(source, configuration, check.diagnostics):
+    reading = Workspace(**{"cb_adf": True, "missing_probability": "uniform", **options})
+    configuration = reading.configuration
+    for name, policy in (policies or {}).items():
+        if _rules(policy) != _rules(reading):
+            raise OptionError(f"policy {name} reads events by other options than the log: give it the same")
+    paths = _paths_of(source)
+    if policies and paths is None:
+        raise InputError("policies need a log in files: it is read twice")
+    check = LogCheck(several_files=paths is not None and len(paths) > 1)
+    sources: Any = source
+    if paths is not None:
+        is_log = format_of(configuration).log
+        sources = [check.open(path) if is_log and path.is_file() else path for path in paths]
+    for block in read_blocks(sources, configuration, check.diagnostics):
         check.add(block)
+        if progress is not None:
+            progress(check.n_events)
     if policies:
-        if not is_file:
-            raise InputError("policies need a log in a file: it is read twice")
-        evaluation = Evaluation(policies)
-        for value in evaluation.run(source):
-            if value.policy != LOGGED:
-                check.add_support(value.policy, value.events, value.effective_sample_size)
+        _add_support(check, policies, paths or [], is_log=format_of(configuration).log)
     return check.report()
+
+
+def _rules(workspace: Workspace) -> dict[str, Any]:
+    """Return the options by which events are read, but for what a missing probability means."""
+    rules = rules_of(workspace.configuration)
+    others = {name: rule for name, rule in rules.items() if name != "missing_probability"}
+    return others | {"format": format_of(workspace.configuration)}
+
+
+def _paths_of(source: Sources) -> list[Path] | None:
+    """Return the paths of a source; None if it is anything else."""
+    if isinstance(source, str | os.PathLike):
+        return [Path(source)]
+    if isinstance(source, list | tuple) and all(isinstance(path, os.PathLike) for path in source):
+        return [Path(path) for path in source]
+    return None
+
+
+def _add_support(
+    check: LogCheck, policies: Mapping[str, Workspace], paths: Sequence[Path], *, is_log: bool
+) -> None:
+    """Evaluate policies on a log, and report their support; or why they cannot be evaluated."""
+    evaluation = Evaluation(policies)
+    try:
+        sources = [Joined(path).file() if is_log and path.is_file() else path for path in paths]
+        values = evaluation.run(sources)
+    except InputError as error:
+        check.findings.append(Finding("error", "no-support", 1, [], f"policies cannot be evaluated: {error}"))
+        return
+    for value in values:
+        if value.policy != LOGGED:
+            check.add_support(value.policy, value.events, value.effective_sample_size)
 
 
 @dataclass
@@ -154,7 +205,6 @@ class _Arm:
     n_shown: int = 0
     n_chosen: int = 0
     inverse: float = 0.0
-    variance: float = 0.0
 
 
 @dataclass
@@ -183,26 +233,32 @@ class _Places:
 class LogCheck:
     """Collects findings over the blocks of a log."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, several_files: bool = False) -> None:
         self.diagnostics = Diagnostics()
-        self._findings: list[Finding] = []
+        self.findings: list[Finding] = []
+        self.n_events = 0
+        self._n_labelled = 0
+        self._several_files = several_files
+        self._joined: list[Joined] = []
+        self._ids: set[str] = set()
+        self._latest: datetime | None = None
         self._places: dict[str, _Places] = {}
-        self.n_events = self._n_labelled = 0
         self._costs = np.zeros(3)  # number, sum, sum of squares
+        self._followed = np.zeros(3)  # the same, of the events whose features are followed
         self._range = (np.inf, -np.inf)
-        self._inverse = self._n_choices = 0.0
+        self._least = 1.0  # lowest logged probability
         self._arms: dict[int, _Arm] = {}
         self._features: dict[int, _Values] = {}
-        self._seen: dict[int, int] = {}
+        self._seen: dict[int, int] = {}  # signatures of events, with the first event of each
         self._run, self._expected = 0, -1
-        # By namespace and scope: signatures with the number and sums of the costs of their events.
-        self._groups: dict[tuple[str, str], dict[int, NDArray[np.float64]]] = {}
+        # By namespace: signatures with the number and sums of the costs of their events.
+        self._groups: dict[str, dict[int, NDArray[np.float64]]] = {}
 
     def _place(self, code: str) -> _Places:
         return self._places.setdefault(code, _Places())
 
     def add(self, block: Block) -> None:
-        """Take the events of a block."""
+        """Check the events of a block."""
         if not len(block):
             return
         lines = _Lines(block)
@@ -210,8 +266,7 @@ class LogCheck:
         self._add_duplicates(lines)
         self._add_arms(lines)
         self._add_costs(lines)
-        for scope, rows in (("the context", lines.shared), ("the chosen action", lines.chosen)):
-            self._add_namespaces(lines, scope, rows)
+        self._add_namespaces(lines)
         self._add_features(lines)
 
     def _add_duplicates(self, lines: _Lines) -> None:
@@ -257,7 +312,7 @@ class LogCheck:
         n_chosen = np.bincount(chosen, minlength=len(signatures))
         p = lines.probability.astype(np.float64)
         inverse = np.bincount(chosen, 1 / p, minlength=len(signatures))
-        variance = np.bincount(chosen, 1 / p**2 - 1 / p, minlength=len(signatures))
+        self._least = min(self._least, p.min(initial=1.0))
         for index, signature in enumerate(signatures.tolist()):
             arm = self._arms.get(signature)
             if arm is None:
@@ -267,9 +322,6 @@ class LogCheck:
             arm.n_shown += int(n_shown[index])
             arm.n_chosen += int(n_chosen[index])
             arm.inverse += float(inverse[index])
-            arm.variance += float(variance[index])
-        self._inverse += float(np.sum(1 / p))
-        self._n_choices += len(rows)
 
     def _add_costs(self, lines: _Lines) -> None:
         costs = lines.cost.astype(np.float64)
@@ -278,14 +330,12 @@ class LogCheck:
             self._costs += len(costs), costs.sum(), (costs**2).sum()
             self._range = min(self._range[0], costs.min()), max(self._range[1], costs.max())
 
-    def _add_namespaces(self, lines: _Lines, scope: str, rows: NDArray[np.int64]) -> None:
-        """Group the labelled events by what each namespace has in them."""
-        if not len(rows):
-            return
-        for namespace, signatures in lines.namespace_signatures(rows):
-            groups = self._groups.setdefault((namespace, scope), {})
-            costs = lines.cost_of(rows)
-            known = ~np.isnan(costs)
+    def _add_namespaces(self, lines: _Lines) -> None:
+        """Group the labelled events by what each namespace of the context has in them."""
+        costs = lines.cost_of(lines.shared)
+        known = ~np.isnan(costs)
+        for namespace, signatures in lines.namespace_signatures(lines.shared):
+            groups = self._groups.setdefault(namespace, {})
             values, number = np.unique(signatures[known], return_inverse=True)
             sums = [np.bincount(number, costs[known] ** power, minlength=len(values)) for power in (0, 1, 2)]
             for value, *parts in zip(values.tolist(), *sums, strict=True):
@@ -295,11 +345,12 @@ class LogCheck:
                     groups[value] = np.array(parts, np.float64)
 
     def _add_features(self, lines: _Lines) -> None:
-        """Sum values and costs of each feature of the context and of the chosen action."""
-        if self._n_labelled > _FOLLOWED:
+        """Sum values and costs of each feature of the context, over the first labelled events."""
+        if self._followed[0] > _FOLLOWED:
             return
-        rows = np.concatenate([lines.shared, lines.chosen])
-        for row, cost in zip(rows.tolist(), lines.cost_of(rows).tolist(), strict=True):
+        costs = lines.cost.astype(np.float64)
+        self._followed += len(costs), costs.sum(), (costs**2).sum()
+        for row, cost in zip(lines.shared.tolist(), lines.cost_of(lines.shared).tolist(), strict=True):
             if np.isnan(cost):
                 continue
             for namespace, hash_, value in lines.features(row):
@@ -311,39 +362,46 @@ class LogCheck:
                 values.n += 1
                 values.sums += value, value * value, cost, cost * cost, value * cost
 
-    def add_decisions(self, path: Path) -> None:
-        """Check the lines of a log in dsjson for what events do not have: ids, probabilities, times."""
-        ids: dict[str, None] = {}
-        latest = ""
+    def open(self, path: Path) -> BinaryIO:
+        """Check the lines of a log in dsjson, and return its decisions, joined with later rewards."""
+        self._add_decisions(path)
+        joined = Joined(path)
+        self._joined.append(joined)
+        return joined.file()
+
+    def _add_decisions(self, path: Path) -> None:
+        """Check what events do not have: ids, rankings, all probabilities, times."""
         decoder = msgspec.json.Decoder(_Decision)
-        for number, line in enumerate(_lines_in(path), 1):
+        file = f"{path}, " if self._several_files else ""
+        for number, line in enumerate(lines_in(path), 1):
             try:
                 decision = decoder.decode(line)
-            except msgspec.MsgspecError:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 continue  # the reader reports it, if it is malformed
-            place = f"line {number}"
-            if decision.ranked is None or decision.probabilities is None:
+            ranked, probabilities = decision.ranked, decision.probabilities
+            if ranked is None or probabilities is None:
                 continue
-            p = np.array(decision.probabilities, np.float64)
-            if abs(p.sum() - 1) > 1e-3 or p.min(initial=0) < 0 or p.max(initial=0) > 1 + 1e-6:
+            place = f"{file}line {number}"
+            p = np.array(probabilities, np.float64)
+            if len(p) != len(ranked) or abs(p.sum() - 1) > 1e-3 or p.min(initial=0) < 0:
                 self._place("bad-probabilities").add(place)
-            if sorted(decision.ranked) != list(range(1, len(decision.ranked) + 1)):
+            if sorted(ranked) != list(range(1, len(ranked) + 1)):
                 self._place("bad-ranking").add(place)
-            if decision.event_id is not None:
-                if decision.event_id in ids:
-                    self._place("repeated-ids").add(place)
-                elif len(ids) < 40 * _TRACKED:
-                    ids[decision.event_id] = None
-            if decision.time is not None:
-                if decision.time < latest:
+            if decision.event_id in self._ids:
+                self._place("repeated-ids").add(place)
+            elif decision.event_id is not None and len(self._ids) < 40 * _TRACKED:
+                self._ids.add(decision.event_id)
+            time = _time_of(decision.time)
+            if time is not None:
+                if self._latest is not None and time < self._latest:
                     self._place("times-go-back").add(place)
-                latest = max(latest, decision.time)
+                self._latest = time if self._latest is None else max(self._latest, time)
 
     def add_support(self, policy: str, events: int, sample_size: float) -> None:
-        """Take the effective sample size of a policy on the log."""
+        """Report how many events support a policy."""
         share = sample_size / max(events, 1)
         severity: Severity = "warning" if sample_size < _ENOUGH or share < 0.01 else "note"
-        self._findings.append(
+        self.findings.append(
             Finding(
                 severity,
                 "support",
@@ -358,7 +416,7 @@ class LogCheck:
         """Return what was found so far."""
         order = {"error": 0, "warning": 1, "note": 2}
         parts = (self._problems(), self._counted(), self._of_costs(), self._of_arms(), self._of_features())
-        findings = [*chain(*parts), *self._findings]
+        findings = [*chain(*parts), *self.findings]
         findings.sort(key=lambda finding: order[finding.severity])
         low, high = self._range if self._n_labelled else (np.nan, np.nan)
         return LogReport(
@@ -366,18 +424,24 @@ class LogCheck:
         )
 
     def _problems(self) -> Iterator[Finding]:
-        counts: Counter[Any] = self.diagnostics.counts
-        for code, count in counts.most_common():
-            kept = [problem for problem in self.diagnostics.kept if problem.code == code][:_FEW]
-            places = [f"line {problem.line}" for problem in kept]
-            text = str(kept[0]) if kept else code.name
-            yield Finding("error", "malformed", count, places, f"{text}")
+        sources = [self.diagnostics, *(joined.problems for joined in self._joined)]
+        for code, count in sum((problems.counts for problems in sources), Counter()).most_common():
+            kept = [problem for problems in sources for problem in problems.kept if problem.code == code]
+            places = [f"line {problem.line}" for problem in kept[:_FEW]]
+            yield Finding("error", "malformed", count, places, str(kept[0]) if kept else code.name)
+        unmatched = sum(joined.unmatched for joined in self._joined)
+        if unmatched:
+            message = "rewards have no decision in the log"
+            yield Finding("warning", "unmatched-rewards", unmatched, [], message)
 
     def _counted(self) -> Iterator[Finding]:
         for code, (severity, message) in _MESSAGES.items():
-            if code in self._places:
-                places = self._places[code]
-                yield Finding(severity, code, places.count, places.first, message)
+            if code not in self._places:
+                continue
+            places = self._places[code]
+            if code == "repeated-part" and places.count > self.n_events / 2:
+                severity = "note"  # most events come again in the same order, as in a stream with a period
+            yield Finding(severity, code, places.count, places.first, message)
 
     def _of_costs(self) -> Iterator[Finding]:
         unlabelled = self.n_events - self._n_labelled
@@ -406,52 +470,51 @@ class LogCheck:
             )
             places = [arm.place for arm in untried[:_FEW]]
             yield Finding("warning", "never-tried", len(untried), places, message)
-        odd = [
-            arm
-            for arm in self._arms.values()
-            if arm.n_shown >= _ENOUGH
-            and arm.n_chosen
-            and abs(arm.inverse - arm.n_shown) > max(_SURE * np.sqrt(arm.variance + 1), 0.05 * arm.n_shown)
-        ]
-        if odd:
-            arm = max(odd, key=lambda arm: abs(arm.inverse / arm.n_shown - 1))
-            message = (
-                "actions have probabilities that do not fit how often they were chosen: 1/p of the worst "
-                f"adds up to {arm.inverse:,.0f} over {arm.n_shown:,} events, and should to about "
-                "that; either it could not be chosen in some events, or it was chosen with other "
-                "probabilities"
-            )
-            places = [arm.place for arm in odd[:_FEW]]
-            yield Finding("error", "wrong-probabilities", len(odd), places, message)
+        for is_low in (False, True):
+            odd = [arm for arm in self._arms.values() if self._is_odd(arm, is_low=is_low)]
+            if odd:
+                arm = max(odd, key=lambda arm: abs(arm.inverse / arm.n_shown - 1))
+                message = (
+                    "actions have probabilities that do not fit how often they were chosen: 1/p of the first "
+                    f"adds up to {arm.inverse:,.0f} in {arm.n_shown:,} events that have it"
+                )
+                if is_low:
+                    message += ": it could not be chosen in some, or its logged probabilities are too high"
+                places = [arm.place, *(other.place for other in odd if other is not arm)][:_FEW]
+                severity: Severity = "warning" if is_low else "error"
+                yield Finding(severity, "wrong-probabilities", len(odd), places, message)
         if len(self._arms) == _TRACKED:
             message = "different actions were followed, and no later ones"
             yield Finding("note", "many-actions", _TRACKED, [], message)
+
+    def _is_odd(self, arm: _Arm, *, is_low: bool) -> bool:
+        """Return whether the sum of 1/p of an action is too low, or too high, for its events.
+
+        The variance of the sum is at most that with the lowest probability of the log in every event.
+        """
+        deviation = np.sqrt(arm.n_shown * (1 / self._least - 1) + 1)
+        excess = arm.n_shown - arm.inverse if is_low else arm.inverse - arm.n_shown
+        far = excess > max(_SURE * deviation, 0.05 * arm.n_shown)
+        return bool(arm.n_shown >= _ENOUGH and arm.n_chosen and far)
 
     def _of_features(self) -> Iterator[Finding]:
         n, total, squares = self._costs
         spread = squares - total * total / n if n else 0.0
         leaks: set[str] = set()
-        for (namespace, scope), groups in self._groups.items():
+        for namespace, groups in self._groups.items():
             counts = np.array([group[0] for group in groups.values()])
-            if len(groups) == 1 and counts.sum() >= max(_ENOUGH, 0.999 * n) and scope == "the context":
+            if len(groups) == 1 and counts.sum() >= max(_ENOUGH, 0.999 * n):
                 message = f"namespace of the context is the same in all events: {namespace!r} says nothing"
                 yield Finding("note", "constant", 1, [], message)
             if spread > 0 and self._explained(groups, n) >= _EXPLAINED:
                 leaks.add(namespace)
-                message = (
-                    f"namespace of {scope} predicts the cost almost exactly: was {namespace!r} known before "
-                    "the decision?"
-                )
-                yield Finding("error", "leak", 1, [], message)
+                yield Finding("error", "leak", 1, [], f"namespace {_LEAKS.format(namespace)}")
         for values in self._features.values():
             if values.namespace in leaks or values.n < _ENOUGH or not spread > 0:
                 continue
-            if max(_by_value(values), _by_presence(values, n, total, squares)) >= _EXPLAINED:
+            if max(_by_value(values), _by_presence(values, *self._followed)) >= _EXPLAINED:
                 leaks.add(values.namespace)
-                message = (
-                    f"feature of namespace {values.namespace!r} predicts the cost almost exactly: was it "
-                    "known before the decision?"
-                )
+                message = f"feature of namespace {_LEAKS.format(values.namespace)}"
                 yield Finding("error", "leak", 1, [values.place], message)
 
     def _explained(self, groups: Mapping[int, NDArray[np.float64]], n: float) -> float:
@@ -466,6 +529,7 @@ class LogCheck:
         return float(1 - within / around) if around > 0 else 0.0
 
 
+_LEAKS = "{!r} of the context predicts the cost almost exactly: was it known before the decision?"
 _MESSAGES: Mapping[str, tuple[Severity, str]] = {
     "bad-probabilities": (
         "error",
@@ -510,17 +574,13 @@ def _by_presence(values: _Values, n: float, total: float, squares: float) -> flo
     return float(1 - within / (squares - total * total / n))
 
 
-def _lines_in(path: Path) -> Iterator[bytes]:
-    source = ByteSource(path)
+def _time_of(text: str | None) -> datetime | None:
+    """Return a time in UTC; None if there is none that can be read."""
     try:
-        rest = b""
-        while data := source.read(1 << 16):
-            *lines, rest = (rest + data).split(b"\n")
-            yield from lines
-        if rest:
-            yield rest
-    finally:
-        source.close()
+        time = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time
 
 
 class _Decision(msgspec.Struct):

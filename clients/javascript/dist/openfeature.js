@@ -1,0 +1,94 @@
+/** OpenFeature provider: evaluating a flag is a decision of an onlineauto service, and tracking is its reward. */
+/**
+ * Provider of flags whose variants an onlineauto service chooses.
+ *
+ * Attributes of the evaluation context are features: an object is a namespace, and all others are in the namespace `user`. The
+ * targeting key is no feature. It is the unit of experiments, and it finds the decisions that a tracked event rewards: the latest
+ * one of each flag for this key, or the one whose id is `eventId` of the event's details. An attribute `eventId` is the id of the decision, so that repeated
+ * evaluations agree. The metadata of a flag have `eventId` and `probability`.
+ */
+export class OnlineautoProvider {
+    client;
+    options;
+    metadata = { name: "onlineauto" };
+    runsOn = "server";
+    #latest = new Map();
+    constructor(client, options) {
+        this.client = client;
+        this.options = options;
+    }
+    resolveBooleanEvaluation(key, value, context) {
+        return this.#resolve(key, value, context);
+    }
+    resolveStringEvaluation(key, value, context) {
+        return this.#resolve(key, value, context);
+    }
+    resolveNumberEvaluation(key, value, context) {
+        return this.#resolve(key, value, context);
+    }
+    resolveObjectEvaluation(key, value, context) {
+        return this.#resolve(key, value, context);
+    }
+    /** Reward the latest decisions of a targeting key, with `value` of the details or 1; failures are reported by the client. */
+    track(name, context = {}, details = {}) {
+        const value = details.value ?? 1;
+        const named = details["eventId"];
+        const decisions = typeof named === "string" ? [named] : [...(this.#latest.get(context.targetingKey ?? "")?.values() ?? [])];
+        for (const decision of decisions) {
+            const isReward = name === (this.options.rewardEvent ?? "reward");
+            const sent = isReward ? this.client.reward(decision, value) : this.client.metric(decision, name, value);
+            sent.catch((error) => console.warn(`onlineauto: ${error}`));
+        }
+    }
+    async #resolve(key, value, context) {
+        const flag = this.options.flags[key];
+        if (!flag)
+            return failed(value, "FLAG_NOT_FOUND", `the provider has no flag ${key}`);
+        const wrong = Object.entries(flag.variants).find(([, variant]) => kindOf(variant) !== kindOf(value));
+        if (wrong)
+            return failed(value, "TYPE_MISMATCH", `variant ${wrong[0]} of flag ${key} is not of the type ${kindOf(value)}`);
+        const { targetingKey = "", eventId, ...attributes } = context;
+        const actions = Object.fromEntries(Object.keys(flag.variants).map((name) => [name, flag.features?.[name] ?? { [key]: { [name]: 1 } }]));
+        let decision;
+        try {
+            const ids = typeof eventId === "string" ? { eventId: `${eventId}/${key}` } : {};
+            decision = await this.client.rank(featuresOf(attributes), actions, { ...ids, unit: targetingKey });
+        }
+        catch (error) {
+            return failed(value, "GENERAL", String(error));
+        }
+        if (decision.fallback)
+            return failed(value, "PROVIDER_NOT_READY", "the service does not answer");
+        this.#remember(targetingKey, key, decision);
+        const flagMetadata = { eventId: decision.eventId, probability: decision.probability };
+        return { value: flag.variants[decision.action], variant: decision.action, reason: "SPLIT", flagMetadata };
+    }
+    #remember(targetingKey, key, decision) {
+        if (!targetingKey)
+            return;
+        const decisions = this.#latest.get(targetingKey) ?? new Map();
+        this.#latest.delete(targetingKey); // so that the map is in the order of use
+        this.#latest.set(targetingKey, decisions.set(key, decision));
+        if (this.#latest.size > (this.options.remembered ?? 10_000))
+            this.#latest.delete(this.#latest.keys().next().value);
+    }
+}
+function failed(value, errorCode, errorMessage) {
+    return { value, reason: "ERROR", errorCode: errorCode, errorMessage };
+}
+function kindOf(value) {
+    return value === null ? "object" : typeof value;
+}
+function featuresOf(attributes) {
+    const user = {};
+    const context = { user };
+    for (const [name, value] of Object.entries(attributes)) {
+        if (value === undefined)
+            continue;
+        const isNamespace = value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof Date);
+        (isNamespace ? context : user)[name] = (value instanceof Date ? value.toISOString() : value);
+    }
+    if (Object.keys(user).length === 0)
+        delete context["user"];
+    return context;
+}
