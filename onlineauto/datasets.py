@@ -26,7 +26,11 @@ __all__ = ["INSTALLED", "names", "path", "true_rewards"]
 INSTALLED = ("cb-diamonds-u", "cb-penbased-u", "cb-surveys-e", "cb-surveys-u", "reg-diamonds")
 """Names of the sets that the wheel has."""
 
-_FOLDERS = (Path(__file__).parent / "_datasets", Path(__file__).parents[1] / "datasets")
+_CHECKOUT = Path(__file__).parents[1]
+_FOLDERS = (
+    Path(__file__).parent / "_datasets",
+    *([_CHECKOUT / "datasets"] if (_CHECKOUT / "pyproject.toml").is_file() else []),
+)
 
 
 def names() -> list[str]:
@@ -59,6 +63,8 @@ def true_rewards(name: str) -> NDArray[float64]:
     InputError
         If the set is not here, or is not a log of a bandit.
     """
+    if not name.startswith("cb-"):
+        raise InputError(f"{name} is not a log of a bandit, so it has no true rewards")
     import numpy as np
 
     with np.load(_file(name, ".npz")) as arrays:

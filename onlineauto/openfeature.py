@@ -12,6 +12,8 @@ It needs OpenFeature's SDK and the client, ``pip install '.[openfeature]'``.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,6 +28,8 @@ from openfeature.provider import AbstractProvider, Metadata
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from openfeature.evaluation_context import EvaluationContext
     from openfeature.hook import Hook
     from openfeature.track import TrackingEventDetails
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Flag", "OnlineautoProvider"]
 
+_LOG = logging.getLogger("onlineauto.service")
 _Value = TypeVar("_Value")
 
 
@@ -58,10 +63,14 @@ class OnlineautoProvider(AbstractProvider):
 
     Attributes of the evaluation context are features: a mapping is a namespace, and all others are in the
     namespace ``user``. The targeting key is no feature: it is the unit of experiments, and finds the
-    decisions that a tracked event rewards, which are the latest one of each flag for this key. If the event
-    has an attribute ``eventId``, it rewards the decision of this id only. An attribute ``eventId`` of the
-    context is the id of the decision, so that repeated evaluations agree. The metadata of an evaluation have
-    ``eventId`` and ``probability``.
+    decisions that a tracked event rewards, which are the latest one of each flag for this key.
+
+    With an attribute ``eventId`` in the context, the id of a decision is ``EVENTID/FLAG``, so that repeated
+    evaluations agree; a tracked event with the same ``eventId`` rewards the decisions of all flags, and one
+    with ``EVENTID/FLAG``, which the metadata of an evaluation have, that decision only.
+
+    The service rejects a metric that no guardrail names. What it rejects is logged, not raised. The methods
+    that end in ``_async`` wait in a thread.
 
     Parameters
     ----------
@@ -127,6 +136,46 @@ class OnlineautoProvider(AbstractProvider):
         """Return the value of the variant that the service chose, or the default with an error code."""
         return self._resolve(flag_key, default_value, evaluation_context, (dict, list))
 
+    async def resolve_boolean_details_async(
+        self, flag_key: str, default_value: bool, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[bool]:
+        """Return the same as `resolve_boolean_details`."""
+        return await asyncio.to_thread(
+            self.resolve_boolean_details, flag_key, default_value, evaluation_context
+        )
+
+    async def resolve_string_details_async(
+        self, flag_key: str, default_value: str, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[str]:
+        """Return the same as `resolve_string_details`."""
+        return await asyncio.to_thread(
+            self.resolve_string_details, flag_key, default_value, evaluation_context
+        )
+
+    async def resolve_integer_details_async(
+        self, flag_key: str, default_value: int, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[int]:
+        """Return the same as `resolve_integer_details`."""
+        return await asyncio.to_thread(
+            self.resolve_integer_details, flag_key, default_value, evaluation_context
+        )
+
+    async def resolve_float_details_async(
+        self, flag_key: str, default_value: float, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[float]:
+        """Return the same as `resolve_float_details`."""
+        return await asyncio.to_thread(
+            self.resolve_float_details, flag_key, default_value, evaluation_context
+        )
+
+    async def resolve_object_details_async(
+        self, flag_key: str, default_value: Any, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[Any]:
+        """Return the same as `resolve_object_details`."""
+        return await asyncio.to_thread(
+            self.resolve_object_details, flag_key, default_value, evaluation_context
+        )
+
     def track(
         self,
         tracking_event_name: str,
@@ -136,19 +185,28 @@ class OnlineautoProvider(AbstractProvider):
         """Reward the latest decisions of a targeting key, with the value of the details, or 1."""
         details = tracking_event_details
         value = 1.0 if details is None or details.value is None else float(details.value)
-        named = None if details is None else details.attributes.get("eventId")
-        decisions: list[ServiceDecision | str]
-        if isinstance(named, str):
-            decisions = [named]
+        event_id = None if details is None else details.attributes.get("eventId")
+        decisions: Sequence[ServiceDecision | str]
+        if event_id is not None:
+            decisions = self._ids_of(str(event_id))
         else:
             key = evaluation_context.targeting_key if evaluation_context else None
             with self._lock:
                 decisions = [*self._latest.get(key or "", {}).values()]
         for decision in decisions:
-            if tracking_event_name == self.reward_event:
-                self.client.reward(decision, value)
-            else:
-                self.client.metric(decision, tracking_event_name, value)
+            try:
+                if tracking_event_name == self.reward_event:
+                    self.client.reward(decision, value)
+                else:
+                    self.client.metric(decision, tracking_event_name, value)
+            except InputError as error:
+                _LOG.warning("the tracked event %s is not recorded: %s", tracking_event_name, error)
+
+    def _ids_of(self, event_id: str) -> list[str]:
+        """Return the id of one decision, or the ids of the decisions of all flags for an event."""
+        if event_id.rpartition("/")[2] in self.flags:
+            return [event_id]
+        return [f"{event_id}/{key}" for key in self.flags]
 
     def _resolve(
         self,
@@ -201,10 +259,19 @@ def _failed(default: _Value, code: ErrorCode, message: str) -> FlagResolutionDet
 
 
 def _features(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a context for the service: mappings are namespaces, all else is in the namespace user."""
-    context: dict[str, Any] = {}
-    user: dict[str, Any] = {}
-    for name, value in attributes.items():
-        is_namespace = isinstance(value, Mapping)
-        (context if is_namespace else user)[name] = value.isoformat() if isinstance(value, date) else value
+    """Return a context for the service: mappings are namespaces, all else is in the namespace user.
+
+    >>> _features({"plan": "pro", "user": {"age": 3}})
+    {'user': {'plan': 'pro', 'age': 3}}
+    """
+    user = {name: _feature(value) for name, value in attributes.items() if not isinstance(value, Mapping)}
+    context = {name: _feature(value) for name, value in attributes.items() if isinstance(value, Mapping)}
+    user |= context.pop("user", {})
     return {"user": user} | context if user else context
+
+
+def _feature(value: Any) -> Any:
+    """Return a value of an attribute with texts in place of dates and times."""
+    if isinstance(value, Mapping):
+        return {name: _feature(part) for name, part in value.items()}
+    return value.isoformat() if isinstance(value, date) else value

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -36,3 +38,19 @@ def test_workflows_call_scripts_that_exist() -> None:
     scripts = set(re.findall(r"run: (\.ci/\w+)", workflows))
     assert scripts == {".ci/run", ".ci/nightly", ".ci/wheel", ".ci/smoke"}
     assert all((ROOT / script).is_file() for script in scripts)
+
+
+def test_files_of_the_javascript_package_are_in_the_repository() -> None:
+    package = json.loads((ROOT / "clients" / "javascript" / "package.json").read_text("utf-8"))
+    paths = {
+        package["main"],
+        package["types"],
+        *(path for entry in package["exports"].values() for path in entry.values()),
+    }
+    tracked = subprocess.run(
+        ["git", "ls-files", "clients"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    for path in paths:
+        file = ROOT / "clients" / "javascript" / path
+        assert file.is_file()
+        assert tracked.returncode or file.relative_to(ROOT).as_posix() in tracked.stdout.split()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,7 +27,9 @@ def slot_of_key(keys: NDArray[np.uint64], key: np.uint64) -> int:
 
 
 def insert(keys: NDArray[np.uint64], values: NDArray[np.int64], key: int, value: int) -> None:
-    """Insert a new key and its value, without machine code."""
-    with np.errstate(over="ignore"):
-        slot = cast("Any", slot_of_key).py_func(keys, np.uint64(key))
+    """Insert a new key and its value, in plain Python."""
+    mask = len(keys) - 1
+    slot = ((key * GOLDEN) % 2**64 >> 40) & mask
+    while keys[slot] != 0:
+        slot = (slot + 1) & mask
     keys[slot], values[slot] = key, value

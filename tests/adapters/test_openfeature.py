@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_evaluation_is_a_logged_decision(flags: OpenFeatureClient) -> None:
     assert details.value == FLAGS["layout"].variants[details.variant or ""]
     assert details.reason is Reason.SPLIT
     assert 0 < float(details.flag_metadata["probability"]) <= 1
-    assert flags.get_boolean_value("dark", False, context) in (True, False)
+    assert flags.get_boolean_details("dark", False, context).variant in ("on", "off")
     assert flags.get_integer_value("size", 0, context) in (1, 2)
     assert flags.get_object_value("style", {}, context) in FLAGS["style"].variants.values()
 
@@ -87,6 +88,48 @@ def test_tracked_event_rewards_the_latest_decisions_of_the_user(
     assert recorded == [(ids[0], 0.5, True)]
     flags.track("reward", EvaluationContext("somebody else"))
     assert len(recorded) == 1
+
+
+@pytest.mark.parametrize("suffix", ["", "/layout"])
+def test_tracked_event_with_the_id_of_the_evaluation_rewards_its_decision(
+    suffix: str, provider: OnlineautoProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = EvaluationContext("user-4", {"eventId": "visit-4"})
+    details = provider.resolve_string_details("layout", "none", context)
+    rewarded: list[object] = []
+    monkeypatch.setattr(provider.client, "reward", lambda decision, value: rewarded.append((decision, value)))
+    provider.track("reward", None, TrackingEventDetails(0.5, {"eventId": f"visit-4{suffix}"}))
+    assert (details.flag_metadata["eventId"], 0.5) in rewarded
+    assert len(rewarded) == (1 if suffix else len(FLAGS))
+
+
+def test_metric_that_no_guardrail_names_is_logged_and_not_raised(
+    flags: OpenFeatureClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = EvaluationContext("user-5")
+    flags.get_string_value("layout", "none", context)
+    flags.track("scrolled", context, TrackingEventDetails(0.3))
+    assert "scrolled is not recorded" in caplog.text
+
+
+def test_scalars_join_an_attribute_that_is_called_user(
+    provider: OnlineautoProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[object] = []
+    rank = provider.client.rank
+
+    def recorded(features: object, *words: Any, **more: Any) -> Any:
+        sent.append(features)
+        return rank(features, *words, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(provider.client, "rank", recorded)
+    provider.resolve_string_details("layout", "", EvaluationContext("u", {"plan": "pro", "user": {"age": 3}}))
+    assert sent == [{"user": {"plan": "pro", "age": 3}}]
+
+
+def test_async_evaluation_is_a_decision_too(provider: OnlineautoProvider) -> None:
+    details = asyncio.run(provider.resolve_boolean_details_async("dark", False, EvaluationContext("user-6")))
+    assert details.variant in ("on", "off")
 
 
 def test_only_the_latest_users_are_remembered(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

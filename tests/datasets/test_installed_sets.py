@@ -40,5 +40,5 @@ def test_unknown_set_is_an_error_that_lists_the_sets(name: str) -> None:
 
 
 def test_regression_has_no_true_rewards() -> None:
-    with pytest.raises(InputError, match="reg-diamonds"):
+    with pytest.raises(InputError, match="not a log of a bandit"):
         datasets.true_rewards("reg-diamonds")

@@ -32,7 +32,8 @@ export class Client {
                 throw new TypeError("the token has a character that no token has");
             this.#headers["authorization"] = `Bearer ${options.token}`;
         }
-        const { attempts = 3, timeout = 1000, wait = 50, longestWait = 2000 } = options;
+        const { timeout = 1000, wait = 50, longestWait = 2000 } = options;
+        const attempts = Math.max(1, Math.floor(options.attempts ?? 3));
         const warn = (reason) => console.warn(reason ? `onlineauto: no answer of the service at ${parsed.host}: ${reason}` : `onlineauto: the service at ${parsed.host} answers again`);
         const send = (input, init) => globalThis.fetch(input, init);
         this.#options = { attempts, timeout, wait, longestWait, report: options.report ?? warn, fetch: options.fetch ?? send };
@@ -70,8 +71,10 @@ export class Client {
         return this.#record("/v1/metric", decision, { metric: name, value, key });
     }
     /** Activate a deferred decision, so that it is learnt. */
-    activate(decision) {
+    async activate(decision) {
         const id = idOf(decision);
+        if (id !== null && !isUnicode(id))
+            throw new TypeError("the id has half of a surrogate pair, which is not Unicode");
         return this.#record(`/v1/activate/${encodeURIComponent(id ?? "")}`, decision, null);
     }
     async #record(path, decision, members) {
@@ -130,6 +133,9 @@ export class Client {
             retryAfter: answer.headers.get("retry-after"),
         };
     }
+}
+function isUnicode(text) {
+    return !/[\ud800-\udfff]/u.test(text);
 }
 function idOf(decision) {
     if (typeof decision === "string")

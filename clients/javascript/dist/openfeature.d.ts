@@ -1,9 +1,12 @@
 /** OpenFeature provider: evaluating a flag is a decision of an onlineauto service, and tracking is its reward. */
 import type { EvaluationContext, JsonValue, Provider, ResolutionDetails, TrackingEventDetails } from "@openfeature/server-sdk";
 import type { Client, Features } from "./index.js";
-/** The variants of a flag by name, the baseline first; features say what variants have in common. */
+/**
+ * The variants of a flag by name, the baseline first; features say what variants have in common. Give a `Map` if names
+ * are whole numbers, since an object sorts such keys.
+ */
 export interface Flag {
-    readonly variants: Readonly<Record<string, JsonValue>>;
+    readonly variants: Readonly<Record<string, JsonValue>> | ReadonlyMap<string, JsonValue>;
     readonly features?: Readonly<Record<string, Features>>;
 }
 export interface ProviderOptions {
@@ -18,8 +21,9 @@ export interface ProviderOptions {
  *
  * Attributes of the evaluation context are features: an object is a namespace, and all others are in the namespace `user`. The
  * targeting key is no feature. It is the unit of experiments, and it finds the decisions that a tracked event rewards: the latest
- * one of each flag for this key, or the one whose id is `eventId` of the event's details. An attribute `eventId` is the id of the decision, so that repeated
- * evaluations agree. The metadata of a flag have `eventId` and `probability`.
+ * one of each flag for this key. With an attribute `eventId` in the context, the id of a decision is `EVENTID/FLAG`, so that repeated
+ * evaluations agree; a tracked event with the same `eventId` rewards the decisions of all flags, and one with `EVENTID/FLAG`, which the
+ * metadata of an evaluation have, that decision only. The service rejects a metric that no guardrail names; that is a warning.
  */
 export declare class OnlineautoProvider implements Provider {
     #private;

@@ -96,7 +96,8 @@ export class Client {
       if (!/^[!-~]+$/.test(options.token)) throw new TypeError("the token has a character that no token has");
       this.#headers["authorization"] = `Bearer ${options.token}`;
     }
-    const { attempts = 3, timeout = 1000, wait = 50, longestWait = 2000 } = options;
+    const { timeout = 1000, wait = 50, longestWait = 2000 } = options;
+    const attempts = Math.max(1, Math.floor(options.attempts ?? 3));
     const warn = (reason: string) =>
       console.warn(reason ? `onlineauto: no answer of the service at ${parsed.host}: ${reason}` : `onlineauto: the service at ${parsed.host} answers again`);
     const send: typeof globalThis.fetch = (input, init) => globalThis.fetch(input, init);
@@ -137,8 +138,9 @@ export class Client {
   }
 
   /** Activate a deferred decision, so that it is learnt. */
-  activate(decision: Decision | string): Promise<boolean> {
+  async activate(decision: Decision | string): Promise<boolean> {
     const id = idOf(decision);
+    if (id !== null && !isUnicode(id)) throw new TypeError("the id has half of a surrogate pair, which is not Unicode");
     return this.#record(`/v1/activate/${encodeURIComponent(id ?? "")}`, decision, null);
   }
 
@@ -193,6 +195,10 @@ export class Client {
       retryAfter: answer.headers.get("retry-after"),
     };
   }
+}
+
+function isUnicode(text: string): boolean {
+  return !/[\ud800-\udfff]/u.test(text);
 }
 
 function idOf(decision: Decision | string): string | null {

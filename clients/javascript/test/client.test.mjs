@@ -128,12 +128,34 @@ test("OpenFeature: an evaluation is a decision, and tracking is its reward", liv
   assert.ok(["a grid", "a list"].includes(layout.value));
   assert.equal(layout.reason, "SPLIT");
   assert.equal(typeof layout.flagMetadata.probability, "number");
-  assert.equal(typeof (await provider.resolveBooleanEvaluation("dark", false, context)).value, "boolean");
+  assert.ok(["off", "on"].includes((await provider.resolveBooleanEvaluation("dark", false, context)).variant));
   const sent = [];
   const reward = client.reward.bind(client);
   client.reward = (decision, value) => sent[sent.push(reward(decision, value)) - 1];
   provider.track("reward", context, { value: 0.5 });
   assert.deepEqual(await Promise.all(sent), [true, true]); // of both flags
+});
+
+test("OpenFeature: the id of an evaluation finds its decision, and attributes keep their namespaces", async () => {
+  const ranked = [];
+  const rewarded = [];
+  const client = {
+    rank: async (context, actions, options) => {
+      ranked.push([context, [...actions.keys()], options]);
+      return { eventId: options.eventId, action: "2", index: 0, probability: 1, pmf: {}, model: "", fallback: false };
+    },
+    reward: async (decision, value) => rewarded.push([decision, value]) > 0,
+  };
+  const flags = { size: { variants: new Map([["2", 20], ["1", 10]]) }, dark: { variants: { off: false } } };
+  const provider = new OnlineautoProvider(client, { flags });
+  const context = { eventId: 9, plan: "pro", user: { age: 3 }, since: new Date(0) };
+  const size = await provider.resolveNumberEvaluation("size", 1, context);
+  assert.deepEqual([size.value, size.flagMetadata.eventId], [20, "9/size"]);
+  assert.deepEqual(ranked[0][0], { user: { plan: "pro", age: 3, since: "1970-01-01T00:00:00.000Z" } });
+  assert.deepEqual(ranked[0][1], ["2", "1"]);
+  provider.track("reward", {}, { value: 1, eventId: "9/size" });
+  provider.track("reward", {}, { value: 1, eventId: 9 });
+  assert.deepEqual(rewarded, [["9/size", 1], ["9/size", 1], ["9/dark", 1]]);
 });
 
 test("OpenFeature: an unknown flag, another type and a service that is away give the default", async () => {

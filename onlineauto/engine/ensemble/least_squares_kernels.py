@@ -132,8 +132,8 @@ def dot(a_values: NDArray[np.float32], b_values: NDArray[np.float32], n: int) ->
 
 @inline_kernel
 def shares_covariance(regression: Regression) -> bool:
-    """Return whether the outputs are classes, which share one covariance."""
-    return len(regression.begun) == 1
+    """Return whether the outputs are classes, at least two, which share one covariance."""
+    return len(regression.weights) > len(regression.begun)
 
 
 @inline_kernel

@@ -65,7 +65,7 @@ def _observed(stored: Stored, array: NDArray[np.float64]) -> NDArray[np.float64]
 def _used(regression: Regression) -> dict[str, int]:
     """Return the used part of regressions: classes share one, and so do actions that are too many."""
     inputs, outputs = regression.prepared.tolist()
-    if len(regression.begun) == 1:
+    if len(regression.weights) > len(regression.begun):
         return {"inputs": inputs, "actions": 1, "outputs": outputs}
     actions = 1 if outputs > MOST_ACTIONS else outputs
     return {"inputs": inputs, "actions": actions, "outputs": actions}
