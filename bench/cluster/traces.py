@@ -83,7 +83,7 @@ class Measured(KindBlind):
         return Record(
             slot=int(now / self.interval),
             job=job.name,
-            kind=job.application.name,
+            kind=job.speed_kind,
             arrived=job.arrival / self.interval,
             workers=gpus,
             servers=0,

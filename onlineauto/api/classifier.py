@@ -344,10 +344,8 @@ class AutoMLClassifier(SingleLines):
     # -- models ----------------------------------------------------------------------------------------
 
     def _new_ensemble(self, *, trees: bool = True) -> ClassEnsemble:
-        members = class_members_of(self._workspace.configuration[EnsembleOptions].members)
-        return ClassEnsemble(
-            [member for member in members if trees or member.name != "trees"], self._sizes(), searched=True
-        )
+        members = class_members_of(self._workspace.configuration[EnsembleOptions].members, trees=trees)
+        return ClassEnsemble(members, self._sizes(), searched=True)
 
     def _sizes(self) -> Sizes:
         """Return the sizes of the members' states."""

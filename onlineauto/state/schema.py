@@ -353,7 +353,13 @@ def save(record: Any, used: Used | None = None, *, predicts: bool = False) -> di
     section: dict[str, NDArray[Any]] = {}
     for path, item, array, part in _walk(record, used):
         if item.saved and not item.is_emptied(array) and (item.predicts or not predicts):
-            section[_name(path)] = item.write(part)
+            name = _name(path)
+            if name in section:
+                raise ValueError(
+                    f"{type(record).__name__} has two arrays {name}, which share a name in its section: "
+                    "rename one of them"
+                )
+            section[name] = item.write(part)
             section |= {
                 str(axis): pack_indices(used[axis], size)
                 for axis, size in zip(item.axes, array.shape, strict=False)

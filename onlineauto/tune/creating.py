@@ -12,6 +12,7 @@ from onlineauto.tune.schedulers import SCHEDULERS, Scheduler
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.settings import UNLIMITED
 from onlineauto.tune.store import DamagedLogError, open_store
+from onlineauto.tune.store.open_store import open_existing
 from onlineauto.tune.study import Study
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def copy_study(
     True
     """
     try:
-        records = open_store(from_storage, from_study_name).load()
+        records = open_existing(from_storage, from_study_name).load()
     except DamagedLogError as error:
         _LOG.warning("the copy ends before the damage: %s", error)
         records = error.records

@@ -46,7 +46,7 @@ class _HalfAppliedError(Exception):
 class Replica:
     """The state of a study as far as this process has read its log, and the jobs that it has claimed.
 
-    The calls about jobs may come from several threads. All others need the `lock`.
+    The calls about jobs, and `progress`, may come from several threads. All others need the `lock`.
     """
 
     def __init__(self, store: Store, settings: StudySettings, name: str, lease: float = inf) -> None:
@@ -65,14 +65,15 @@ class Replica:
     @property
     def progress(self) -> Progress:
         """The state; at first and after an error, it is read from the newest snapshot and the log."""
-        while self._progress is None:
-            progress = self._snapshot_state()
-            try:
-                self._apply_all(progress, self.store.load(progress.version))
-            except _HalfAppliedError:
-                continue
-            self._progress = progress
-        return self._progress
+        with self.lock:
+            while self._progress is None:
+                progress = self._snapshot_state()
+                try:
+                    self._apply_all(progress, self.store.load(progress.version))
+                except _HalfAppliedError:
+                    continue
+                self._progress = progress
+            return self._progress
 
     def _snapshot_state(self) -> Progress:
         """Return the state of the newest snapshot; that of no record if there is none, or it is damaged."""

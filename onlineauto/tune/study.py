@@ -31,7 +31,7 @@ from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.settings import StudySettings, seconds_of
 from onlineauto.tune.spaces.space import OpenSpace
 from onlineauto.tune.store import open_store
-from onlineauto.tune.store.open_store import without_password
+from onlineauto.tune.store.open_store import open_existing, without_password
 from onlineauto.tune.study_view import StudyState, StudyView
 from onlineauto.tune.trial import claim_of
 from onlineauto.tune.warm_start import added_trials, signs_of
@@ -168,7 +168,7 @@ class Study(StudyView):
         OptionError
             If there is no study of this name.
         """
-        store = open_store(storage, name)
+        store = open_existing(storage, name)
         records = store.load()
         if not records:
             where = without_password(str(storage))
@@ -486,7 +486,7 @@ class Study(StudyView):
             callback.on_begin(self)
         resolved = self._trainable(trainable)
         free_jobs_of_dead(self._replica.store, self.trials)
-        attempts = sum(trial.attempt + 1 for trial in self.trials)
+        attempts = self._n_attempts()
         run_study(
             self._replica,
             resolved,
@@ -498,20 +498,24 @@ class Study(StudyView):
             stoppers=stoppers,
             callbacks=callbacks,
         )
-        trials = [trial for trial in self.trials if trial.number >= 0]
-        if self.is_done and sum(trial.attempt + 1 for trial in trials) == attempts:
+        if self.is_done and self._n_attempts() == attempts:
+            n_trials = sum(trial.number >= 0 for trial in self.trials)
             most = self.settings.max_trials
             _LOG.warning(
                 "the study %r is done, and runs no job: it has had %d trials%s; %s continues it",
                 self.name,
-                len(trials),
+                n_trials,
                 "" if most is None else f" of {most}",
-                "Study.extend(max_trials=…)" if most == len(trials) else "Study.enqueue(config)",
+                "Study.extend(max_trials=…)" if most == n_trials else "Study.enqueue(config)",
             )
         best = self.best
         if best is None:
             _LOG.warning("no trial of the study %r has a value; %s", self.name, self._why_no_value())
         return best
+
+    def _n_attempts(self) -> int:
+        """Return the number of jobs so far; trials of other studies, which were added, had none here."""
+        return sum(trial.attempt + 1 for trial in self.trials if trial.number >= 0)
 
     def optimize(
         self,
@@ -550,8 +554,9 @@ class Study(StudyView):
         Raises
         ------
         OptionError
-            If an argument is not valid, the study is done, the objective returns None or anything else that
-            is not a number, or it suggests a parameter with another range than before.
+            If an argument is not valid, the objective returns None or anything else that is not a number, or
+            it suggests a parameter with another range than before; with `n_trials`, also if the study is
+            done. Without `n_trials`, a call for a study that is done returns at once.
         """
         if not callable(func):
             raise OptionError(f"func = {func!r}: give a function of a trial")

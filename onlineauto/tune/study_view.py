@@ -128,8 +128,8 @@ class StudyView:
     def trials_dataframe(self) -> Any:
         """Return a `pandas.DataFrame` with a row per trial: number, value, ``params_…``, state, resource.
 
-        States have Optuna's names: COMPLETE if the trial has reached the maximum resource, PRUNED if it has
-        ended before, FAIL, RUNNING or WAITING.
+        States have Optuna's names: COMPLETE if the trial has reached the maximum resource, PRUNED if it
+        is paused or has ended at a smaller one, FAIL, RUNNING or WAITING.
         """
         most = self.settings.setting.max_resource
         return frame_of(

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onlineauto import AutoMLClassifier
+from onlineauto import AutoMLClassifier, OptionError
 from onlineauto.engine.ensemble.class_ensemble import ClassEnsemble, rows_of
 from onlineauto.engine.ensemble.member import Sizes
 from onlineauto.engine.ensemble.members.features import UNSURE
+from onlineauto.engine.ensemble.registry import DEFAULT
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.state.stored import Stored
 from onlineauto.workspace.options import REGISTRY
@@ -127,12 +128,35 @@ def test_one_event_is_predicted_and_learnt_like_many() -> None:
     assert many.state()["mix"].tolist() == one.state()["mix"].tolist()
 
 
-@pytest.mark.parametrize(("members", "names"), [("trees,features", ["features", "trees"]), ("none", [])])
+@pytest.mark.parametrize(
+    ("members", "names"),
+    [
+        ("trees,features", ["features", "trees"]),
+        ("logistic", ["logistic"]),
+        (DEFAULT, ["features", "waves", "trees", "logistic"]),
+    ],
+)
 def test_members_are_those_of_the_option_that_serve_classes(members: str, names: list[str]) -> None:
     model = AutoMLClassifier(members=members, hash_bits=10).fit(crossed(40))
     assert list(model._ensemble.state()["members"]) == names
     loaded, event = reloaded(model), {"a": "x", "b": "p"}
     assert loaded.predict_proba(event) == model.predict_proba(event)
+
+
+@pytest.mark.parametrize(
+    ("members", "trees", "message"),
+    [
+        ("baseline", True, "cannot have baseline for classes; .* are features, waves, trees, logistic"),
+        ("features,layer", True, "cannot have layer for classes"),
+        ("none", True, "leaves no member of classes: name some of features, waves, trees, logistic"),
+        ("trees", False, "trees and trees = False leaves .* name some of features, waves, logistic"),
+    ],
+)
+def test_a_classifier_rejects_members_that_do_not_serve_classes(
+    members: str, trees: bool, message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        AutoMLClassifier(members=members, trees=trees)
 
 
 def test_a_weight_of_0_teaches_nothing() -> None:

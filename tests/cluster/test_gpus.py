@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from onlineauto.cluster.gpus import (
     GpuCluster,
     GpuJob,
     GpuPolicy,
+    KindBlind,
     TimedApplication,
     read_trace,
     replay,
@@ -32,7 +34,7 @@ from onlineauto.cluster.gpus import (
 from onlineauto.cluster.policies.gavel import isolated_speed, time_shares
 from onlineauto.cluster.policies.goodput import cheapest
 from onlineauto.cluster.policies.gpu_policy import Allocation
-from onlineauto.cluster.policies.marginal_gain import UntilKnown
+from onlineauto.cluster.policies.marginal_gain import MarginalGain, UntilKnown
 from onlineauto.cluster.simulator.trace_files import read_sia_application
 from onlineauto.errors import InputError, OptionError
 
@@ -183,6 +185,50 @@ def test_each_gpu_has_at_most_one_job(name: str, jobs: list[tuple[float, int, fl
         job.application.progress[-1] / (3 * job.asked) for job in sorted(made, key=lambda job: job.arrival)
     ]
     assert (result.times >= np.array(least)).all()
+
+
+@pytest.mark.parametrize(
+    ("allocation", "problem"),
+    [
+        ({"a": ("medium", 1)}, "to the job a: the kinds of the cluster are slow, fast"),
+        ({"a": ("slow", 0)}, "to the job a: a job that runs has a whole number of GPUs"),
+        ({"a": ("slow", -3)}, "to the job a: a job that runs has"),
+        ({"a": ("slow", 1.5)}, "to the job a: a job that runs has"),
+        ({"b": ("slow", 1)}, "to the job b: there is no unfinished job"),
+    ],
+)
+def test_an_impossible_allocation_is_rejected(allocation: Any, problem: str) -> None:
+    class Fixed(GpuPolicy):
+        name = "fixed"
+
+        def allocate(self, jobs: Sequence[GpuJob], cluster: GpuCluster, now: float) -> Allocation:
+            return dict(allocation)
+
+    application = TimedApplication("any", 10.0, {"slow": {1: 1.0}}, 30.0)
+    with pytest.raises(OptionError, match=rf"the policy fixed allocated \(.*\) {problem}"):
+        replay(Fixed(), [GpuJob(name="a", application=application, arrival=0.0)], SMALL)
+
+
+@pytest.mark.parametrize("interval", [0.0, -1.0, math.inf, math.nan])
+def test_an_interval_is_above_0_and_finite(interval: float) -> None:
+    application = TimedApplication("any", 10.0, {"slow": {1: 1.0}}, 30.0)
+    with pytest.raises(OptionError, match="interval = "):
+        replay(Goodput(), [GpuJob(name="a", application=application, arrival=0.0)], SMALL, interval=interval)
+
+
+def test_speeds_of_an_inelastic_application_do_not_depend_on_the_order_of_its_jobs() -> None:
+    application = TimedApplication("any", 10.0, {"slow": {1: 1.0, 8: 8.0}}, 30.0)
+    one, eight = (
+        GpuJob(name=f"{asked}", application=application, arrival=0.0, asked=asked) for asked in (1, 8)
+    )
+    found = []
+    for jobs in ([one, eight], [eight, one]):
+        policy = KindBlind(MarginalGain)
+        policy.allocate(jobs, SMALL, 0.0)
+        assert isinstance(policy._policy, MarginalGain)
+        speeds = policy._policy.speeds
+        found.append([float(speeds.time_per_unit(job.speed_kind, 1, 0)) for job in (one, eight)])
+    assert found[0] == found[1] == pytest.approx([1 / 360, 1 / (8 * 360)])
 
 
 def test_an_allocation_beyond_the_capacity_is_rejected() -> None:

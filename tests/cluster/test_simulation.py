@@ -15,6 +15,7 @@ from onlineauto.cluster.simulator import (
     Workload,
     compare,
     draw_traces,
+    record,
     run,
 )
 from onlineauto.cluster.simulator.simulation import mean_ratio
@@ -102,6 +103,11 @@ def test_a_starved_job_is_not_finished() -> None:
     ran = run(Fair(), traces_of([0], [1.0], replace(QUIET, capacity={"CPU": 0.5})), most_slots=10)
     assert ran.finished.tolist() == [[False]]
     assert ran.times.tolist() == [[10.0]]
+
+
+def test_a_record_of_a_starved_job_ends_at_the_limit() -> None:
+    traces = traces_of([0], [1.0], replace(QUIET, capacity={"CPU": 0.5}))
+    assert [row.slot for row in record(Fair(), traces, most_slots=10).records] == [*range(10)]
 
 
 def test_marginal_gain_is_faster_than_fair() -> None:

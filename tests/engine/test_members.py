@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 import pytest
 
 from onlineauto import InputError, OptionError, Workspace
+from onlineauto.engine.ensemble.member import ClassMember, EnsembleLearner
 from onlineauto.engine.ensemble.merge import merge_ensembles
 from onlineauto.engine.ensemble.registry import MEMBERS, member_of, register, unregister
 from onlineauto.engine.ensemble.states import states_of
@@ -111,6 +112,28 @@ def test_names_of_members_are_taken_once(toy: Toy) -> None:
         unregister("features")
 
 
+class Incomplete(ClassMember):
+    """A member of classes without kernels."""
+
+    name = "incomplete"
+    class_scores: ClassVar = {"incomplete": 1.0}
+
+
+class ToyWithScores(Toy):
+    """A member of costs with a part of what a member of classes has."""
+
+    name = "toy-with-scores"
+    scores = ("toy-with-scores",)
+    class_scores: ClassVar = {"toy-with-scores": 1.0}
+
+
+@pytest.mark.parametrize("member", [Incomplete(), ToyWithScores()])
+def test_a_member_of_classes_without_kernels_is_rejected(member: EnsembleLearner) -> None:
+    with pytest.raises(ValueError, match=f"the member {member.name} has no class_kernels: "):
+        register(member)
+    assert member.name not in MEMBERS
+
+
 @pytest.mark.parametrize(
     ("members", "message"),
     [
@@ -124,6 +147,8 @@ def test_names_of_members_are_taken_once(toy: Toy) -> None:
             "layer",
             "cannot have layer without features, from whose scores it is computed; write features,layer",
         ),
+        ("logistic", "cannot have logistic for costs; members of costs are features, waves, crosses, "),
+        ("features,logistic", "cannot have logistic for costs"),
     ],
 )
 def test_members_that_cannot_be_are_named(members: str, message: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.formats.decisions.waiting import Timed
+from onlineauto.formats.decisions.waiting import Finished, Timed
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -46,8 +46,26 @@ def test_entries_are_removed_at_their_deadlines_the_earliest_first(
                 del deadlines[removed_id]
         earliest = min(deadlines.values(), default=math.inf)
         assert table.earliest <= earliest
-        assert dict(table.items()) == {key: (deadline,) for key, deadline in deadlines.items()}
+        assert sorted(table.items()) == sorted((key, (deadline,)) for key, deadline in deadlines.items())
+        assert bool(table.longest_wait) == bool(deadlines)
     assert table.next_deadline == min(deadlines.values(), default=math.inf)
+
+
+def test_an_id_that_is_added_again_with_an_equal_deadline_is_listed_once() -> None:
+    table: Timed[float] = Timed(lambda deadline: deadline)
+    table.add("a", 5.0, wait=5.0)
+    table.pop("a")
+    assert table.longest_wait == 0.0
+    table.add("a", 5.0, wait=5.0)
+    table.pop("a")
+    table.add("a", 5.0, wait=2.0)
+    assert (len(table), table.columns()) == (1, (["a"], [5.0]))
+
+
+def test_at_most_one_ended_entry_is_remembered() -> None:
+    ended: Finished[int] = Finished()
+    assert [ended.add(name, 0, deadline=1.0, most=1) for name in "abc"] == [0, 1, 1]
+    assert (len(ended), ended.get("c")) == (1, 0)
 
 
 def test_only_the_first_entry_of_a_queue_computes_its_deadline() -> None:

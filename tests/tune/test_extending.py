@@ -110,6 +110,15 @@ def test_a_run_of_a_study_that_is_done_is_explained(url: str, caplog: pytest.Log
     assert study.trials[5].config == {"x": 0.5}
 
 
+def test_added_trials_are_no_jobs_of_a_run(caplog: pytest.LogCaptureFixture) -> None:
+    study = Study(SPACE, "fifo", max_trials=1)
+    study.add_trials([{"value": 0.5, "params_x": 0.5}])
+    study.run(value)
+    assert "runs no job" not in caplog.text
+    study.run(value)
+    assert "the study 'study' is done, and runs no job: it has had 1 trials of 1" in caplog.text
+
+
 @pytest.mark.parametrize("scheduler", ["hyperband", "fifo", "asha"])
 def test_a_config_that_is_enqueued_after_the_end_is_tried(scheduler: str, url: str) -> None:
     space = {"n": Int(0, 1), "word": Categorical(["a", "b"])}

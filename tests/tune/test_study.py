@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from math import inf, nan
+from operator import attrgetter
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -319,6 +322,27 @@ def test_a_failed_claim_changes_no_state() -> None:
     store.broken = False
     assert asked(study).trial == first.trial + 1
     assert len(study.trials) == 2
+
+
+@pytest.mark.parametrize(
+    "read",
+    [attrgetter("settings"), attrgetter("rounds"), attrgetter("objectives"), attrgetter("best_trials")],
+)
+def test_a_reader_waits_for_a_claim_of_another_thread(read: Callable[[Study], object]) -> None:
+    waited: list[bool] = []
+
+    class Slow(MemoryStore):
+        def claim(self, *arguments: Any, **options: Any) -> Any:
+            reader.start()
+            reader.join(0.1)
+            waited.append(reader.is_alive())
+            return super().claim(*arguments, **options)
+
+    study = Study({"x": Float(0, 1)}, storage=Slow())
+    reader = Thread(target=read, args=(study,))
+    assert study.ask() is not None
+    reader.join()
+    assert waited == [True]
 
 
 def test_the_same_name_is_the_same_study_or_an_error() -> None:

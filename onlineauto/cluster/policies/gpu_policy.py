@@ -99,7 +99,7 @@ class GpuApplication(ABC):
     Attributes
     ----------
     name : str
-        Jobs of one application have the same speeds.
+        Jobs of one application have the same speeds, on the same number of GPUs.
     progress : float64[E + 1]
         The work that is done at the beginning of each epoch, and at the end.
     restart : float
@@ -182,6 +182,12 @@ class GpuJob:
     used: float = 0.0
     end: float = field(default=float("nan"))
 
+    @property
+    def speed_kind(self) -> str:
+        """The application, and the number of GPUs if it is fixed: jobs that have both in common are alike."""
+        name = self.application.name
+        return name if self.application.is_elastic else f"{name} on {self.asked}"
+
     def rate(self, cluster: GpuCluster, kind: str, gpus: int, batch: int | None = None) -> float:
         """Return the work per second in the current epoch on GPUs of a kind, on as few nodes as possible."""
         return float(self.application.rates(kind, cluster.placement(kind, gpus), batch)[self.epoch])
@@ -250,7 +256,7 @@ class GpuRound:
         """
         rows = [
             Row(
-                kind=job.application.name,
+                kind=job.speed_kind,
                 age=(self.now - job.arrival) / policy.interval,
                 done=job.done,
                 remaining=job.work_left(),
@@ -374,12 +380,10 @@ class KindBlind(GpuPolicy):
         """Return the decision of the policy, after a fit of the speeds of new applications."""
         if situation.gpus is not None and isinstance(self._policy, Modelled):
             jobs, cluster = situation.gpus.jobs, situation.gpus.cluster
-            new = {
-                job.application.name: job for job in jobs if job.application.name not in self._coefficients
-            }
-            for name, job in new.items():
+            new = {job.speed_kind: job for job in jobs if job.speed_kind not in self._coefficients}
+            for kind, job in new.items():
                 speeds = fit_speeds(job.application, cluster, self.interval, asked=job.asked)
-                self._coefficients[name] = speeds
+                self._coefficients[kind] = speeds
             if new:
                 self._policy.speeds = Speeds(self._coefficients)
         return self._policy.decide(situation, watch=watch)

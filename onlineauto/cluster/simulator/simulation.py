@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
+from numbers import Integral
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
@@ -247,8 +248,10 @@ def run(
     return simulation.ran()
 
 
-def record(policy: ClusterPolicy, traces: Traces, *, learns: bool = False) -> History:
-    """Run the first trace under a policy, and return its history.
+def record(
+    policy: ClusterPolicy, traces: Traces, *, learns: bool = False, most_slots: int = _MOST_SLOTS
+) -> History:
+    """Run the first trace under a policy like `run`, and return its history.
 
     >>> from onlineauto.cluster import Fair
     >>> from onlineauto.cluster.simulator import Workload, draw_traces
@@ -257,7 +260,7 @@ def record(policy: ClusterPolicy, traces: Traces, *, learns: bool = False) -> Hi
     ('job-0', 'embedding', 9)
     """
     history = History(Head(capacity=dict(traces.workload.capacity), policy=policy.name))
-    for allocation, slot in slots(policy, Simulation(traces)):
+    for allocation, slot in slots(policy, Simulation(traces), most=most_slots):
         rows = [_record(traces, allocation, slot, row) for row in allocation.valid[0].nonzero()[0]]
         history.records.extend(rows)
         if learns:
@@ -466,6 +469,7 @@ class GpuSimulation:
     def advance(self, situation: Situation) -> None:
         """Move jobs to the GPUs of an allocation, and run them for an interval."""
         assert situation.gpus is not None
+        _check_allocation(self._policy.name, situation.gpus.allocation, self._present, self._cluster)
         _move(self._present, situation.gpus.allocation, self._cluster)
         for job in self._present:
             if job.gpus:
@@ -512,9 +516,13 @@ def replay(
     Raises
     ------
     OptionError
-        The policy allocates more GPUs than the cluster has, or a job can run on none of its GPUs.
+        The policy allocates GPUs that the cluster does not have, or allocates to an unknown job; the interval
+        is not above 0 and finite; or a job can run on none of the GPUs.
     """
-    simulation = GpuSimulation(policy, jobs, cluster, policy.interval if interval is None else interval)
+    seconds = policy.interval if interval is None else interval
+    if not 0 < seconds < math.inf:
+        raise OptionError(f"interval = {seconds!r}: give a finite number of seconds above 0")
+    simulation = GpuSimulation(policy, jobs, cluster, seconds)
     policy.begin()
     for _ in slots(policy, simulation, most=_MOST_ROUNDS, watch=watch):
         pass
@@ -548,6 +556,23 @@ def _check_jobs(jobs: Sequence[GpuJob]) -> None:
                 f"job {job.name} asks for {job.asked} GPUs and a batch size of {job.batch}: both must be at "
                 "least 1"
             )
+
+
+def _check_allocation(
+    policy: str, allocation: Allocation, jobs: Sequence[GpuJob], cluster: GpuCluster
+) -> None:
+    """Reject an allocation of an unknown job, of an unknown kind, or of less than one GPU."""
+    names = {job.name for job in jobs}
+    for name, (kind, many) in allocation.items():
+        problem = ""
+        if name not in names:
+            problem = "there is no unfinished job of this name"
+        elif kind not in cluster.nodes:
+            problem = f"the kinds of the cluster are {', '.join(cluster.nodes)}"
+        elif not isinstance(many, Integral) or many < 1:
+            problem = "a job that runs has a whole number of GPUs of at least 1"
+        if problem:
+            raise OptionError(f"the policy {policy} allocated {(kind, many)} to the job {name}: {problem}")
 
 
 def _move(jobs: Sequence[GpuJob], allocation: Allocation, cluster: GpuCluster) -> None:

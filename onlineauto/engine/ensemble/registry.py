@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from onlineauto.engine.ensemble.member import ClassMember, EnsembleLearner, Member
     from onlineauto.options import Registry
@@ -58,6 +58,7 @@ _MEMBERS = {
 MEMBERS: Mapping[str, Entry] = MappingProxyType(_MEMBERS)
 """The members, by name."""
 
+_CLASS_ATTRIBUTES = "class_kernels", "class_scores"
 _EXTENDED: list[Registry] = []
 
 DEFAULT = ",".join(name for name, entry in _MEMBERS.items() if entry.default)
@@ -68,7 +69,18 @@ def register(member: EnsembleLearner) -> None:
     """Add a member from outside the package, with its options, to the names that ``--members`` accepts.
 
     Register a member before making or loading a model that has it.
+
+    Raises
+    ------
+    ValueError
+        A name is in use, or the member lacks kernels or scores.
     """
+    missing = [name for name in _CLASS_ATTRIBUTES if not hasattr(member, name)]
+    if len(missing) == 1 or (missing and not hasattr(member, "kernels")):
+        raise ValueError(
+            f"the member {member.name} has no {' and no '.join(missing)}: a member of classes has "
+            f"{' and '.join(_CLASS_ATTRIBUTES)}, and a member of costs has kernels"
+        )
     taken = {*_MEMBERS, *(name for each in _MEMBERS for name in _scores_of(member_of(each)))}
     if not taken.isdisjoint({member.name, *_scores_of(member)}):
         raise ValueError(f"there is a member {member.name} already, or a score of one of its names")
@@ -77,7 +89,7 @@ def register(member: EnsembleLearner) -> None:
     _MEMBERS[member.name] = Entry(
         (member.__doc__ or "").partition("\n")[0],
         costs=hasattr(member, "kernels"),
-        classes=hasattr(member, "class_kernels"),
+        classes=not missing,
         default=False,
         member=member,
     )
@@ -112,15 +124,51 @@ def _import_member(name: str) -> EnsembleLearner:
 
 
 def members_of(text: str) -> tuple[Member, ...]:
-    """Return the members of costs that ``--members`` names, in the order of their weights."""
-    names = _names(text)
-    return tuple(member_of(name) for name, entry in _MEMBERS.items() if name in names and entry.costs)
+    """Return the members of costs that ``--members`` names, in the order of their weights.
+
+    Raises
+    ------
+    OptionError
+        A name serves classifications only, unless all default members are named.
+    """
+    serving = [name for name, entry in _MEMBERS.items() if entry.costs]
+    _check_serving(text, serving, "costs")
+    return _members(text, serving)
 
 
-def class_members_of(text: str) -> tuple[ClassMember, ...]:
-    """Return the members of classes that ``--members`` names, in the order of their weights."""
+def class_members_of(text: str, *, trees: bool = True) -> tuple[ClassMember, ...]:
+    """Return the members of classes that ``--members`` names, in the order of their weights.
+
+    Raises
+    ------
+    OptionError
+        A name serves costs only, unless all default members are named; or no member remains.
+    """
+    serving = [name for name, entry in _MEMBERS.items() if entry.classes and (trees or name != "trees")]
+    _check_serving(text, [*serving, "trees"], "classes")
+    members: tuple[ClassMember, ...] = _members(text, serving)
+    if not members:
+        without = "" if trees else " and trees = False"
+        raise OptionError(
+            f"--members {text}{without} leaves no member of classes: name some of {', '.join(serving)}"
+        )
+    return members
+
+
+def _members(text: str, serving: Sequence[str]) -> tuple[Any, ...]:
     names = _names(text)
-    return tuple(member_of(name) for name, entry in _MEMBERS.items() if name in names and entry.classes)
+    return tuple(member_of(name) for name in serving if name in names)
+
+
+def _check_serving(text: str, serving: Sequence[str], task: str) -> None:
+    """Check that each name serves a task; the default names, all together, are for both tasks."""
+    names = _names(text)
+    others = [name for name in _MEMBERS if name in names - {*serving}]
+    if others and names != _names(DEFAULT):
+        raise OptionError(
+            f"--members cannot have {', '.join(others)} for {task}; members of {task} are "
+            f"{', '.join(name for name in _MEMBERS if name in serving)}"
+        )
 
 
 def _names(text: str) -> set[str]:
@@ -141,7 +189,7 @@ def check_names(text: str) -> None:
         )
     if text == DEFAULT:
         return
-    members = members_of(text)
+    members: tuple[Member, ...] = _members(text, [name for name, entry in _MEMBERS.items() if entry.costs])
     available = {name for member in members for name in member.names}
     for member in members:
         for needs in member.needs:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from onlineauto.engine.report.progress import format_fixed, format_trimmed
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import InputError, OptionError, install_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -74,7 +74,7 @@ class ParquetPredictions:
             import pyarrow.parquet as pq
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                f"{path}: Parquet is written by pyarrow: pip install 'onlineauto[parquet]'", name=error.name
+                f"{path}: Parquet is written by pyarrow: {install_hint('parquet')}", name=error.name
             ) from None
         if kind == "ccb_explore_adf":
             raise OptionError(f"{path}: predictions of slots are written as text, not as Parquet")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from onlineauto.errors import InputError, OnlineautoError
+from onlineauto.errors import InputError, OnlineautoError, install_hint
 from onlineauto.formats.mappings.identities import spelling
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def pyarrow() -> Any:
         import pyarrow
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "Parquet and Arrow datasets are read by pyarrow: pip install 'onlineauto[parquet]'",
+            f"Parquet and Arrow datasets are read by pyarrow: {install_hint('parquet')}",
             name=error.name,
         ) from None
     return pyarrow

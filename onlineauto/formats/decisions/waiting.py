@@ -99,6 +99,7 @@ class Timed(Generic[Entry]):
     @property
     def longest_wait(self) -> float:
         """The longest wait of any entry; 0 without entries."""
+        self._first_queue()  # removes the queues without entries
         return max(self._queues, default=0.0)
 
     def first_entries(self) -> list[Entry]:
@@ -141,12 +142,14 @@ class Timed(Generic[Entry]):
 
     def _drop_stale(self) -> None:
         """Rebuild the queues without removed entries."""
+        seen: set[str] = set()  # an id that was added again with an equal deadline is in two queues
         for wait, (ids, entries) in list(self._queues.items()):
             current = {
                 event_id: entry
                 for event_id, entry in zip(ids, entries, strict=True)
-                if self._is_current(event_id, entry)
+                if event_id not in seen and self._is_current(event_id, entry)
             }
+            seen.update(current)
             self._queues[wait] = deque(current), deque(current.values())
             if not current:
                 del self._queues[wait]
@@ -180,6 +183,9 @@ class Finished(Generic[Entry]):
         if len(self.young) >= max(most // 2, 1):
             forgotten = len(self.old)
             self._turn()
+            if most < 2:
+                forgotten += len(self.old)
+                self.old, self.old_until = {}, -math.inf
         self.old.pop(event_id, None)
         self.young[event_id] = entry
         self.young_until = max(self.young_until, deadline)

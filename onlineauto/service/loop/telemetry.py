@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, install_hint
 from onlineauto.formats.decisions.dsjson import stamp
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _configured() -> bool:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         what = wanted[0] if wanted else "OpenTelemetry"
-        raise OptionError(f"{what} needs packages: pip install 'onlineauto[otel]'") from error
+        raise OptionError(f"{what} needs packages: {install_hint('otel')}") from error
 
     if wanted and not isinstance(trace.get_tracer_provider(), TracerProvider):
         if env.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp":

@@ -51,6 +51,14 @@ def connect(url: str, *, open_file: Callable[[Path], Any] | None = None) -> sa.E
     raise OptionError(f"a store cannot be in {name}; valid is {_FORMS}")
 
 
+def missing_file(url: str) -> Path | None:
+    """Return the file of SQLite at `url` if it does not exist."""
+    engine = connect(url)
+    engine.dispose()
+    file = Path(engine.url.database or "")
+    return file if engine.dialect.name == "sqlite" and not file.exists() else None
+
+
 def hide_password(url: str) -> str:
     """Return a URL without its password.
 

@@ -6,6 +6,7 @@ import logging
 import random
 import re
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from onlineauto.errors import OptionError, UnreachableError, install_hint
@@ -66,6 +67,19 @@ def open_store(storage: str | Store | None, name: Any) -> Store:
         valid = ", ".join(f"{scheme_name}:…" for scheme_name in STORES) or "None, in memory"
         raise OptionError(f"storage = {without_password(storage)!r} is not a known store; valid are {valid}")
     return STORES[scheme](storage, name)
+
+
+def open_existing(storage: str | Store, name: Any) -> Store:
+    """Return the store of an existing study; a file of SQLite that does not exist is not created."""
+    if isinstance(storage, str) and storage.partition(":")[0].partition("+")[0] == "sqlite":
+        with suppress(ImportError):  # open_store() raises an error that names the package
+            from onlineauto.tune.store.connection import missing_file
+
+            if (file := missing_file(storage)) is not None:
+                raise OptionError(
+                    f"there is no study {name!r} in {without_password(storage)}: there is no file {file}"
+                )
+    return open_store(storage, name)
 
 
 def retry_call(call: Callable[[], _T], seconds: float) -> _T:

@@ -11,14 +11,20 @@ import json
 import os
 import weakref
 import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from onlineauto.errors import OptionError, StoreError
 from onlineauto.tune.store import postgres_statements
-from onlineauto.tune.store.connection import connect, each_alone, hide_password, reading, writing
+from onlineauto.tune.store.connection import (
+    connect,
+    each_alone,
+    hide_password,
+    missing_file,
+    reading,
+    writing,
+)
 from onlineauto.tune.store.protocol import Claim, DamagedLogError, LeaseLost, StudySnapshot
 from onlineauto.tune.store.schema import (
     JOBS,
@@ -384,11 +390,9 @@ def _close(engine: sa.Engine, process: int) -> None:
 
 def names_of_studies(url: str) -> list[str]:
     """Return the names of all studies of a store, in order."""
-    engine = connect(url)
-    file = engine.url.database
-    if engine.dialect.name == "sqlite" and file is not None and not Path(file).exists():
-        engine.dispose()
+    if (file := missing_file(url)) is not None:
         raise OptionError(f"there is no file {file}, so no study; onlineauto tune creates it")
+    engine = connect(url)
     try:
         with writing(engine) as connection:
             prepare(connection, hide_password(url))

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from onlineauto.errors import OptionError, StoreError, UnreachableError
-from onlineauto.tune import Float, Study
+from onlineauto.tune import Float, Study, copy_study
+from onlineauto.tune.store import MemoryStore
 from tests.tune.studies import asked
 
 SPACE = {"x": Float(0, 1)}
@@ -105,6 +106,15 @@ def test_a_copied_file_without_its_write_ahead_log_is_explained(tmp_path: Path) 
     shutil.copy(tmp_path / "s.db", tmp_path / "copy.db")
     with pytest.raises(OptionError, match="FILE-wal belongs to it"):
         Study.load("study", storage=f"sqlite:///{tmp_path}/copy.db")
+
+
+def test_reading_a_study_creates_no_file(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/missing.db"
+    with pytest.raises(OptionError, match=r"no study 'study' in .*: there is no file .*missing\.db"):
+        Study.load("study", storage=url)
+    with pytest.raises(OptionError, match="there is no file"):
+        copy_study(from_study_name="study", from_storage=url, to_storage=MemoryStore())
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_worker_waits_for_a_server_that_starts_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
