@@ -76,7 +76,7 @@ class _Lane:
 
     def __init__(self, markers: str) -> None:
         self._only_quick = markers == "quick"
-        self._no_parity = markers == "ci" or "not parity" in markers
+        self._no_parity = markers.startswith("ci") or "not parity" in markers
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         """Return True for a file to ignore, and None for one to leave to pytest."""

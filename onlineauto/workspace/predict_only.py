@@ -63,10 +63,10 @@ def spin_off(workspace: Workspace, scope: PredictOnly = True) -> State:
     searching, configs = workspace.searching, workspace.searching.live_configs
     small.searching.live_configs.only_predict()
     if predictor != "champion":
-        arrays, target = configs.arrays, small.searching.live_configs
-        put(target.arrays, "predicts", take(arrays, "predicts", slots=live), slots=range(len(live)))
-        if arrays.ensemble.on:
-            target.arrays = target.arrays._replace(ensemble=to_predict(arrays.ensemble, live))
+        target = small.searching.live_configs
+        put(target.arrays, "predicts", take(configs.arrays, "predicts", slots=live), slots=range(len(live)))
+        if target.arrays.ensemble.on:
+            target.arrays = target.arrays._replace(ensemble=to_predict(configs.arrays.ensemble, live))
     alone = replace(
         searching.search,
         candidates=tuple(searching.search.candidate(index) for index in live),
