@@ -38,10 +38,10 @@ class Halving(Explorer):
         """Return the kernel: it replaces the costs of the actions, the best first, by probabilities."""
 
         @entry_kernel
-        def halving(at, order, score, scratch):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        def halving(exploration, order, score, scratch):  # type: ignore[no-untyped-def]  # noqa: ARG001
             total = 0.0
             for i in range(len(score)):
-                score[i] = at.numbers[0] ** i
+                score[i] = exploration.numbers[0] ** i
                 total += score[i]
             for i in range(len(score)):
                 score[i] /= total

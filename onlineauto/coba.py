@@ -74,7 +74,7 @@ class AutoMLLearner(Learner):  # type: ignore[misc]  # coba has no types
     ) -> None:
         """Learn the reward of an action."""
         actions = [action] if actions is None else list(actions)
-        listed = [_features("a", each) for each in actions]
+        listed = [_features("a", features) for features in actions]
         logged: dict[str, Any] = {"action": actions.index(action), "probability": probability}
         self.model.learn(_features("x", context), listed, reward=reward, **logged)
 
@@ -82,9 +82,9 @@ class AutoMLLearner(Learner):  # type: ignore[misc]  # coba has no types
 def _features(namespace: str, value: Any) -> dict[str, Any]:
     """Return the features of a context or action of coba: None, a value, a sequence, or values by name."""
     if isinstance(value, Sparse):
-        return {namespace: {str(name): each for name, each in value.items()}}
+        return {namespace: {str(name): feature for name, feature in value.items()}}
     if isinstance(value, Dense) and not isinstance(value, str):
-        return {namespace: {str(number): each for number, each in enumerate(value)}}
+        return {namespace: {str(number): feature for number, feature in enumerate(value)}}
     return {} if value is None else {namespace: value}
 
 
@@ -135,7 +135,7 @@ class ExactMediator(VowpalMediator):  # type: ignore[misc]
         """Return the example of a context and of actions, each of which has the features of both."""
         context = dict(self._prep_namespaces(shared))
         example: dict[str, Any] = {
-            "actions": [context | dict(self._prep_namespaces(each)) for each in uniques]
+            "actions": [context | dict(self._prep_namespaces(unique)) for unique in uniques]
         }
         for number, label in enumerate(labels or ()):
             if label is not None:

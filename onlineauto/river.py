@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AutoMLClassifier", "AutoMLPolicy", "AutoMLRegressor"]
 
-_OF_PICKLES = {"check_no_state_aliasing_with_input", "check_clone_is_independent"}
+_PICKLE_CHECKS = {"check_no_state_aliasing_with_input", "check_clone_is_independent"}
 """Checks that compare the pickles of a model byte by byte. NumPy copies the fields of records, but not the
 unused bytes between them, so the bytes differ. Tests of onlineauto check the same behaviour."""
 
@@ -51,7 +51,7 @@ class AutoMLRegressor(base.Regressor):
         self.model = onlineauto.AutoMLRegressor(**arguments, **options)
 
     def _unit_test_skips(self) -> set[str]:
-        return _OF_PICKLES
+        return _PICKLE_CHECKS
 
     def learn_one(self, x: dict[Any, Any], y: float) -> None:
         """Learn an event."""
@@ -78,7 +78,7 @@ class AutoMLClassifier(base.Classifier):
         self.model = onlineauto.AutoMLClassifier(live_configs=live_configs, seed=seed, **options)
 
     def _unit_test_skips(self) -> set[str]:
-        return _OF_PICKLES
+        return _PICKLE_CHECKS
 
     @property
     def _multiclass(self) -> bool:

@@ -428,7 +428,7 @@ class AutoML(FromLogs):
         """Return an event, encoded, in which the values of identities are names."""
         copied, listed = copy_context(context), list_features(actions)
         if identities := self._workspace.identities:
-            copied, listed = named(copied, identities), [named(each, identities) for each in listed]
+            copied, listed = named(copied, identities), [named(action, identities) for action in listed]
             self._decisions.note_identities(identities)
         return EncodedEvent(copied, listed)
 

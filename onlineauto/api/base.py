@@ -157,7 +157,9 @@ class AutoModel:
         arguments = dict(options)
         searches = arguments.get("automl") is not None
         if begin_with and not searches:
-            arguments["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
+            arguments["experimental_full_name_interactions"] = [
+                interaction.replace("*", "|") for interaction in begin_with
+            ]
         self._workspace = Workspace(**arguments)
         check_options(self._workspace.configuration)
         self._tally = LossTally()
@@ -177,7 +179,7 @@ class AutoModel:
 
     @property
     def _lock(self) -> Any:
-        return self._workspace._lock  # noqa: SLF001 - `lock`, without a second property
+        return self._workspace.lock
 
     # -- results ---------------------------------------------------------------------------------------
 

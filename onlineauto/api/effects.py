@@ -38,7 +38,7 @@ class Contributions(NamedTuple):
     parts: dict[str, NDArray[np.float64]]  # float64[n_outputs]: what each feature adds.
 
 
-def spaced(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def sample_rows(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return up to 100 evenly spaced rows."""
     if not rows:
         raise InputError("there are no rows: pass rows like those that the model has learnt")
@@ -48,7 +48,8 @@ def spaced(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
                 f"row {i} is {kind_of(row)}, not a mapping of name to value: give a list of mappings, a "
                 "frame or a matrix"
             )
-    return [rows[at] for at in np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(int)]
+    indices = np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(int)
+    return [rows[index] for index in indices]
 
 
 def parts_of(
@@ -71,11 +72,11 @@ def parts_of(
         by_name = [steps[1 + order.index(name)] for name in names]
         arranged = np.vstack([steps[:1], *by_name, steps[-1:], outputs[-1:]])
         total = arranged if not total.size else total + arranged
-    mean = total / len(paths)
-    parts = dict(zip(names, mean[1:-2], strict=True))
-    if mean[-2].any():
-        parts["features that are missing"] = mean[-2]
-    return Contributions(mean[-1], mean[0], parts)
+    base, *effects, missing, prediction = total / len(paths)
+    parts = dict(zip(names, effects, strict=True))
+    if missing.any():
+        parts["features that are missing"] = missing
+    return Contributions(prediction, base, parts)
 
 
 def effects_of(
@@ -85,7 +86,7 @@ def effects_of(
 
     The largest effect is first. Predictions are float64[n_values, n_outputs].
     """
-    sample = spaced(rows)
+    sample = sample_rows(rows)
     found = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = _values([plain(row[name]) for row in rows if name in row])
@@ -95,7 +96,7 @@ def effects_of(
         outputs = predict(changed)
         found[name] = values, outputs.reshape(len(values), len(sample), -1).mean(axis=1)
     size = {name: float(np.ptp(means, axis=0).max()) for name, (_, means) in found.items()}
-    return {name: found[name] for name in sorted(found, key=lambda each: -size[each])}
+    return {name: found[name] for name in sorted(found, key=lambda name: -size[name])}
 
 
 def _values(values: list[Any]) -> list[Any]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _POWERS = {"squared": 2, "classic": 2, "expectile": 2, "quantile": 1}
 """The losses for which labels are standardised, and the power of the unit with which each loss grows."""
 _NO_RANGE = math.inf, -math.inf
-_OF_LABELS = ("link", "min_prediction", "max_prediction")
+_LABEL_OPTIONS = ("link", "min_prediction", "max_prediction")
 """Options whose values have the unit of the labels."""
 
 
@@ -100,7 +100,7 @@ class AutoMLRegressor(SingleLines):
         super().__init__(
             flags, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
         )
-        labelled = link is None and not any(name in options for name in _OF_LABELS)
+        labelled = link is None and not any(name in options for name in _LABEL_OPTIONS)
         self._power = _POWERS.get(loss, 0) if labelled else 0
         self._labels, self._range = Moments(), _NO_RANGE
         self._size, self._weight = TypicalSize(), TypicalSize()

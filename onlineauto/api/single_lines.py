@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from onlineauto.api.base import AutoModel, hide_class_name, options_of_model
-from onlineauto.api.effects import effects_of, parts_of, spaced
+from onlineauto.api.effects import effects_of, parts_of, sample_rows
 from onlineauto.api.feed import Feed, check_source, nothing_learnt, progress_bar, refuse_names, size_of
 from onlineauto.api.numbers import NumberEncoder
 from onlineauto.api.tables import (
@@ -260,12 +260,12 @@ class SingleLines(AutoModel):
         >>> round(found["prediction"]), round(found["base"]), round(found["features"]["rooms"])
         (1200, 714, 486)
         """
-        rows: list[Any] = [{}] if background is None else spaced(list(rows_of(background)))
+        rows: list[Any] = [{}] if background is None else sample_rows(list(rows_of(background)))
         found = parts_of(self._respond, features, rows)
         predictions = []
         for at, label in enumerate(self._output_labels):
             parts = {name: float(part[at]) for name, part in found.parts.items()}
-            ordered = dict(sorted(parts.items(), key=lambda each: -abs(each[1])))
+            ordered = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
             base, value = float(found.base[at]), float(found.prediction[at])
             predictions.append({**label, self._predicts: value, "base": base, "features": ordered})
         return {"predicts": self._predicts, "predictions": predictions}
@@ -295,7 +295,7 @@ class SingleLines(AutoModel):
         Partial dependence (Friedman, 2001).
         """
         found = effects_of(self._respond, list(rows_of(rows)))
-        labels = [each["label"] for each in self._output_labels if each]
+        labels = [output["label"] for output in self._output_labels if output]
         features = {
             name: {"values": values, "predictions": means if labels else means[:, 0]}
             for name, (values, means) in found.items()

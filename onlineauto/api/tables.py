@@ -113,7 +113,7 @@ def labelled_rows(
     for name, values in (("y", labels), ("sample_weight", weights)):
         if len(values) != len(rows):
             raise InputError(f"there are {len(rows)} rows, and {name} has {len(values)}: one for each")
-    return [TableEvent(*each) for each in zip(rows, labels, weights, strict=True)]
+    return [TableEvent(*row) for row in zip(rows, labels, weights, strict=True)]
 
 
 def _check_column(name: str, values: Any, noun: str, *, named: str) -> None:

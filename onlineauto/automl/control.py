@@ -27,7 +27,7 @@ class Control:
     """The choices of a search; the defaults are those of native mode."""
 
     # Name of the variable that contains this object, as ``module:variable``.
-    place: str = "onlineauto.automl.control:NATIVE"
+    variable: str = "onlineauto.automl.control:NATIVE"
     oracle: str = "stepwise"  # Defaults of ``--oracle_type``, ``--default_lease`` and ``--estimator``.
     lease: int = 2000
     paired: bool = True
@@ -38,10 +38,10 @@ class Control:
     # champion its own challenger if the first events have none.
     begins_at_once: bool = True
     # A namespace first seen late gets challengers at once. VW waits for the next change of champion.
-    meets_late: bool = True
-    reviews: bool = True  # The oracle is called again from time to time.
+    tries_late_namespaces: bool = True
+    has_reviews: bool = True  # The oracle is called again from time to time.
     # A challenger that is proved worse is replaced. VW's test for that is never true.
-    proves_worse: bool = True
+    removes_worse: bool = True
     # A change of champion drops all configs but the two best. VW leaves the others to be overwritten, and
     # finds them again by their elements.
     forgets_left_over: bool = True
@@ -49,16 +49,20 @@ class Control:
     # Interactions supplied together with the search have no effect, and a first lease may be 0. Native mode
     # rejects both.
     ignores_given: bool = False
-    parks: bool = True  # A config that is no longer live keeps its weights. VW overwrites them.
+    keeps_waiting_weights: bool = (
+        True  # A config that is no longer live keeps its weights. VW overwrites them.
+    )
     # The sums that belong to weights (of ``mtr`` and of the normaliser) move with them. VW leaves them.
     moves_sums: bool = True
     # With several parts, lanes are moved as if the table had no unused lanes. VW moves the wrong ones.
     moves_whole_table: bool = False
-    tells_slots: bool = False  # No config may leave out the namespaces by which CCB slots are distinguished.
+    protects_slot_namespaces: bool = (
+        False  # No config may leave out the namespaces by which CCB slots are distinguished.
+    )
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
         """Return the recipe of a copy: this very object, because it is immutable."""
-        return resolve_name, (self.place,)
+        return resolve_name, (self.variable,)
 
 
 NATIVE = Control()

@@ -104,7 +104,7 @@ def can_fill(rules: SearchRules, search: Search) -> bool:
 
 def can_replace(rules: SearchRules, search: Search) -> bool:
     """Return whether a config waits to replace one that is proved worse."""
-    return rules.control.proves_worse and has_waiting(search)
+    return rules.control.removes_worse and has_waiting(search)
 
 
 def interactions_for(
@@ -122,7 +122,7 @@ def _add_namespaces(
     names = signal.names
     just_begun = rules.renews and search.n_switches == 0 and statistics.learnt() < rules.first_review
     first = just_begun or not search.namespaces
-    late = frozenset(names if rules.control.meets_late and not first else ())
+    late = frozenset(names if rules.control.tries_late_namespaces and not first else ())
     if rules.renews and late:
         late |= search.late
     search = replace(
@@ -139,10 +139,10 @@ def _add_namespaces(
         actions = b", ".join(sorted(search.of_actions)).decode("utf-8", "backslashreplace")
         reason = f"where the search begins; namespaces of actions: {actions or 'none'}"
         decisions.append(Rotate(0, 0, config, reason))
-    if rules.control.meets_late or champion.state is ConfigState.NEW:
+    if rules.control.tries_late_namespaces or champion.state is ConfigState.NEW:
         search = search.with_candidate(0, replace(champion, state=ConfigState.LIVE))
         search = propose(rules, search, statistics, new=late)
-        if first and rules.control.reviews:
+        if first and rules.control.has_reviews:
             search = with_next_review(rules, search, statistics)
         elif rules.renews:
             search, decisions_of_start = make_late_live(rules, search, n_candidates, statistics)
@@ -159,7 +159,7 @@ def _promote(
     swap = Swap(signal.live, search.champion, signal.by, rules.renews)
     search = replace(search, n_switches=search.n_switches + 1, since=statistics.learnt())
     search = propose(rules, search, statistics)
-    return (with_next_review(rules, search, statistics) if rules.control.reviews else search), (swap,)
+    return (with_next_review(rules, search, statistics) if rules.control.has_reviews else search), (swap,)
 
 
 def _review(

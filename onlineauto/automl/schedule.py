@@ -146,12 +146,12 @@ def make_late_live(rules: SearchRules, search: Search, first_late: int, statisti
             key=lambda challenger: (statistics.promise(challenger), statistics.updates(challenger)),
         )
     names = b", ".join(sorted(search.late)).decode("utf-8", "backslashreplace")
-    return make_live(rules, search, live, first_late, reason=f"namespaces met late: {names}")
+    return make_live(rules, search, live, first_late, reason=f"namespaces seen late: {names}")
 
 
 def _is_worse(rules: SearchRules, search: Search, live: int, statistics: Statistics) -> bool:
     """Return whether a challenger is proved worse, and another waits; a paired test sends `ProvedWorse`."""
-    if not rules.control.proves_worse or rules.paired or live == 0 or not has_waiting(search):
+    if not rules.control.removes_worse or rules.paired or live == 0 or not has_waiting(search):
         return False
     return statistics.upper(live) < statistics.champion_lower(live)
 

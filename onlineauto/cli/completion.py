@@ -59,7 +59,9 @@ def _flags(options: Sequence[Option]) -> str:
 def _choices() -> Iterator[tuple[str, str]]:
     """Yield options with a fixed set of values, and these values."""
     everything = {
-        declared.flag: declared for each in (REGISTRY, *_registries().values()) for declared in each.options
+        declared.flag: declared
+        for registry in (REGISTRY, *_registries().values())
+        for declared in registry.options
     }
     for flag, declared in everything.items():
         if declared.choices:

@@ -119,7 +119,7 @@ def _kernels() -> Iterator[_Finding]:
     paths = [path for path in directory.glob("*.o") if path.is_file()] if directory.is_dir() else []
     size = sum(path.stat().st_size for path in paths)
     description = f"{len(paths)} kernels, {size / 1e6:.1f} MB"
-    nearest = next((each for each in (directory, *directory.parents) if each.exists()), directory)
+    nearest = next((ancestor for ancestor in (directory, *directory.parents) if ancestor.exists()), directory)
     if os.access(nearest, os.W_OK | os.X_OK):
         yield _Finding("cache", f"{directory}, {description}")
         return

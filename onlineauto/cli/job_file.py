@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CLUSTER: Final = {"capacity", "slot", "policy", "learned", "backend", "history", "places", "address"}
 """Keys of the table ``cluster``."""
-OF_STUDY: Final = {
+STUDY_KEYS: Final = {
     "scheduler",
     "searcher",
     "min_resource",
@@ -39,10 +39,10 @@ OF_STUDY: Final = {
     "max_trials",
 }
 """Keys of a job that are options of its study."""
-RUNS: Final = {"rounds", "checkpoint_every", "checkpoints", "most_workers"}
+RUN_KEYS: Final = {"rounds", "checkpoint_every", "checkpoints", "most_workers"}
 """Keys of a job that are options of `Study.run`."""
 _ANY: Final = {"name", "kind", "worker"}
-_STUDY: Final = {"study", "space", "trainable", "retries", "lease", *OF_STUDY, *RUNS}
+_STUDY: Final = {"study", "space", "trainable", "retries", "lease", *STUDY_KEYS, *RUN_KEYS}
 _STREAM: Final = {"stream", "flags", "model", "partitions", "events", "save_every"}
 _TEXTS: Final = {
     *("name", "kind", "study", "trainable", "stream", "flags", "model", "checkpoints"),
@@ -61,10 +61,10 @@ def keys_of(job: Mapping[str, Any]) -> set[str]:
     return _ANY | (_STREAM if "stream" in job else _STUDY)
 
 
-def wrong_in(table: Mapping[str, Any]) -> tuple[str, str] | None:
+def first_invalid_key(table: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the first key of a table with a value of the wrong type, and its valid values, or None.
 
-    >>> wrong_in({"slot": 5, "capacity": 8})
+    >>> first_invalid_key({"slot": 5, "capacity": 8})
     ('capacity', 'capacity = 8: give names and amounts, as {CPU = 8}')
     """
     for key, value in table.items():
@@ -177,7 +177,7 @@ class JobFile:
                 if isinstance(space_table, str)
                 else space_table and Space(space_table)
             )
-        options = {key: job[key] for key in (*OF_STUDY, "retries", "lease") if key in job}
+        options = {key: job[key] for key in (*STUDY_KEYS, "retries", "lease") if key in job}
         try:
             if space is not None:
                 study = Study(space, name=name, storage=storage, **options)
@@ -187,7 +187,7 @@ class JobFile:
             if storage is None or not (isinstance(error, StoreError) or storage in f"{error}"):
                 raise
             raise InputError(f"study: {error}") from None
-        options = {key: job[key] for key in (*RUNS, "worker") if key in job}
+        options = {key: job[key] for key in (*RUN_KEYS, "worker") if key in job}
         if "checkpoints" in options:
             options["checkpoints"] = self._relative_path(options["checkpoints"])
         if "trainable" in job:
@@ -220,7 +220,7 @@ class JobFile:
         if path in self._models.values():
             self._refuse("model", f"model = {model!r} is that of another job", number)
         streams = [self._relative_path(each["stream"]) for each in self._jobs if "stream" in each]
-        if Path(path).resolve() in [Path(each).resolve() for each in (self._path, *streams)]:
+        if Path(path).resolve() in [Path(path).resolve() for path in (self._path, *streams)]:
             self._refuse("model", f"model = {model!r} is a file that is read here: name another one", number)
         self._check_target("model", path, number)
 
@@ -256,8 +256,8 @@ class JobFile:
         for key in table:
             if key not in valid:
                 self._refuse(key, f"{key} is unknown here; valid are {', '.join(sorted(valid))}", number)
-        if wrong := wrong_in(table):
-            self._refuse(*wrong, number)
+        if invalid := first_invalid_key(table):
+            self._refuse(*invalid, number)
 
     def _refuse(self, key: str, reason: str, number: int = 0) -> None:
         raise OptionError(f"{self._path}:{self._line(number, key)}: {reason}")

@@ -119,7 +119,7 @@ def _problem(configuration: Configuration, path: Path) -> str:
 
 def _is_current(path: Path, data: tuple[str, ...], configuration: Configuration) -> bool:
     """Return whether a cache is newer than the data, and was written with the same reading options."""
-    if not path.exists() or path.stat().st_mtime_ns < max(Path(each).stat().st_mtime_ns for each in data):
+    if not path.exists() or path.stat().st_mtime_ns < max(Path(path).stat().st_mtime_ns for path in data):
         return False
     source = ByteSource(path)
     try:

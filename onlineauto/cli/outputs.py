@@ -260,7 +260,7 @@ class Showing:
         """Return the names of the weights of some live configs, numbered for a table with `lanes` lanes."""
         learner = self._workspace.learner
         before = learner.shape.lanes
-        lane = {learner.shape.lane(0, each): index for index, each in enumerate(live)}
+        lane = {learner.shape.lane(0, live_config): index for index, live_config in enumerate(live)}
         return {
             number // before * lanes + lane[number % before]: name
             for number, name in self.names.items()

@@ -26,14 +26,14 @@ def run(configuration: Configuration) -> int:
     folders = configuration[InputOptions].data
     if len(folders) != 1:
         raise OptionError("serve takes one folder: onlineauto serve ./loop --cb_explore_adf --automl 4")
-    names = {each.name for each in options_of(ServeOptions)} | {"data", "quiet"}
+    names = {option.name for option in options_of(ServeOptions)} | {"data", "quiet"}
     beside = {declared.name for group in (OutputOptions, ModelOptions) for declared in options_of(group)}
     for name in sorted((beside - {"quiet"}) & configuration.supplied):
         raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
     if "cost_range" in configuration.supplied:
         raise OptionError("a service takes rewards, not costs: give their range as --reward_range LOW,HIGH")
-    for name, each in (("log_topic", options.log_topic), ("ship", options.ship)):
-        if each is not None and options.follow is not None:
+    for name, value in (("log_topic", options.log_topic), ("ship", options.ship)):
+        if value is not None and options.follow is not None:
             raise OptionError(f"--{name} is for the learner, whose log has the records of its rank servers")
     settings = options.settings()
     if settings and options.follow is not None:

@@ -117,8 +117,8 @@ class StudyHandlers:
     def _list(self) -> tuple[str, bytes]:
         """Return all studies, each as far as it was read; changed ones are read within a limited time."""
         stored, until = self.stored(), time.monotonic() + _LISTING
-        there = {each.name for each in stored}
-        self._known = {name: known for name, known in self._known.items() if name in there}
+        stored_names = {study.name for study in stored}
+        self._known = {name: known for name, known in self._known.items() if name in stored_names}
         for at in range(len(stored)):
             name, version, _ = stored[(self._turn + at) % len(stored)]
             known = self._known.setdefault(name, _KnownStudy())
@@ -142,7 +142,7 @@ class StudyHandlers:
         return f'"{crc32(body):x}"', body
 
     def _study(self, name: str) -> tuple[str, bytes]:
-        if name not in (names := [each.name for each in self.stored()]):
+        if name not in (names := [study.name for study in self.stored()]):
             some = ", ".join(map(repr, names[:10])) or "none"
             raise RefusedError(f"the store has no study {name!r}; it has {some}", status=404)
         known = self._known.setdefault(name, _KnownStudy())
@@ -159,7 +159,7 @@ class StudyHandlers:
         if known.text_version != version and began >= known.next_text:
             known.text, known.text_version = msgspec.json.encode(watch.describe()), version
             known.next_text = time.monotonic() + _PAUSE * (time.monotonic() - began)
-        ends = crc32(repr([(*each[:3], each.until, each.step) for each in leases]).encode())
+        ends = crc32(repr([(*lease[:3], lease.until, lease.step) for lease in leases]).encode())
         body = {"study": msgspec.Raw(known.text), "leases": [lease._asdict() for lease in leases]}
         return f'"{known.text_version}-{ends:x}"', msgspec.json.encode(body)
 

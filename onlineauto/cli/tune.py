@@ -295,7 +295,7 @@ def _mode(text: str) -> Any:
     """Return the mode of a study from ``min``, ``min,max`` or ``loss:min,size:max``."""
     parts = text.split(",")
     if all(":" in part for part in parts):
-        return {name: each for name, _, each in (part.partition(":") for part in parts)}
+        return {name: value for name, _, value in (part.partition(":") for part in parts)}
     return parts if len(parts) > 1 else text
 
 

@@ -110,7 +110,7 @@ def observe(estimator: NDArray[np.float64], w: float, r: float) -> None:
 
 @inline_kernel
 def observe_nothing(evidence: NDArray[np.float64], slot: int, policy: int) -> None:
-    """Add a weight of 0 to the estimator ``evidence[slot, who]``, like `observe`."""
+    """Add a weight of 0 to the estimator ``evidence[slot, policy]``, like `observe`."""
     for bound in range(2):
         short_loop()
         sums = evidence[slot, policy, bound, SUM]

@@ -238,7 +238,7 @@ class Evaluation:
 
     def _refuse_skipped(self) -> None:
         """Reject a log if the reader has skipped events because a propensity was missing."""
-        lines = [each.line for each in self.diagnostics.kept if each.code in MISSING]
+        lines = [diagnostic.line for diagnostic in self.diagnostics.kept if diagnostic.code in MISSING]
         self._refuse_missing(lines, sum(self.diagnostics.counts[code] for code in MISSING))
 
     def _check(self, block: Block) -> None:

@@ -156,7 +156,7 @@ class _Places:
 
 
 VW = Control(
-    place="onlineauto.exact.control:VW",
+    variable="onlineauto.exact.control:VW",
     oracle="one_diff",
     lease=4000,
     paired=False,
@@ -164,15 +164,15 @@ VW = Control(
     take_in=_accept_proposals,
     take_next=_take_next,
     begins_at_once=False,
-    meets_late=False,
-    reviews=False,
-    proves_worse=False,
+    tries_late_namespaces=False,
+    has_reviews=False,
+    removes_worse=False,
     forgets_left_over=False,
     follows_drift=False,
     ignores_given=True,
-    parks=False,
+    keeps_waiting_weights=False,
     moves_sums=False,
     moves_whole_table=True,
-    tells_slots=True,
+    protects_slot_namespaces=True,
 )
 """The control plane of Vowpal Wabbit 9.11.9."""

@@ -23,13 +23,13 @@ from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.live_config_kernels import (
     better_challenger,
     count_namespaces,
-    meets_namespace,
     observe_rewards,
+    observes_namespace,
     signal_before_test,
 )
-from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
+from onlineauto.engine.event.outcome_kernels import explore, finish_bandit, open_row, rank_actions
 from onlineauto.engine.event.pass_kernels import account, run_on
-from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
+from onlineauto.engine.loop.visit_kernels import finish_line, label_to_learn, visit_actions
 from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal, Step
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.ranking_kernels import note_cost, note_learnt
@@ -50,7 +50,7 @@ def _signal_before(
     run: LoopRun, event: int, actions: Actions, recounts: bool, tests: bool, cursor: NDArray[np.int64]
 ) -> int:
     """Return the signal of the decision that is due before the current event is learnt; advance the step."""
-    if meets_namespace(run, event, actions, cursor):
+    if observes_namespace(run, event, actions, cursor):
         return LoopSignal.NEW_NAMESPACE
     if cursor[Cursor.STEP] < Step.RECOUNTED:
         cursor[Cursor.STEP] = Step.RECOUNTED
@@ -100,14 +100,14 @@ def run_events_as_vw(
         else:
             visit_actions(context, run, row, actions, learnt, learns, buffers)
         if run.task.shape == Shape.SIMPLE:
-            labelled = settle_line(run, results, event, label)
+            labelled = finish_line(run, results, event, label)
         else:
             if learns and exploration.samples:
                 note_cost(exploration, label.cost)
             rank_actions(results, event, buffers, 0)
             if exploration.active:
                 explore(context, results, event, label, learns, mode, False)
-            labelled = settle_bandit(run, results, event, label, learns, buffers)
+            labelled = finish_bandit(run, results, event, label, learns, buffers)
             if learns:
                 note_cost(exploration, label.cost)
                 note_learnt(exploration)

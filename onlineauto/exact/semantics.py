@@ -34,7 +34,7 @@ def interleaved_lanes(bits: int, *, configs: int, parts: int, policies: int) -> 
 
 
 EXACT = Semantics(
-    place="onlineauto.exact.semantics:EXACT",
+    variable="onlineauto.exact.semantics:EXACT",
     flags={"vw_exact": True},
     quirks=EVENT,
     run_events=run_events_as_vw,

@@ -127,10 +127,10 @@ def kernel_of(explorer: type[Explorer]) -> Callable[..., None]:
     return explorer.kernel()
 
 
-def pmf_address(explorer: Explorer, at: Exploration) -> int:
+def pmf_address(explorer: Explorer, exploration: Exploration) -> int:
     """Return the address, in this process, of an explorer's machine code; 0 if the loop needs none."""
-    if not at.active or explorer.direct:
+    if not exploration.active or explorer.direct:
         return 0
     kernel: Any = kernel_of(type(explorer))
     actions = np.zeros(1, np.int32), np.zeros(1, np.float32), np.zeros((ROWS, 1), np.float32)
-    return int(kernel.address(Sealed(at), *actions))
+    return int(kernel.address(Sealed(exploration), *actions))

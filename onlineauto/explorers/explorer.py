@@ -135,10 +135,10 @@ class Explorer(ABC):
 
         It is called for events with at least one action, with these arguments:
 
-        at : Exploration
-            ``at.numbers`` has the result of `numbers`. Explorers also read ``at.epsilon``, ``at.first_only``,
-            ``at.counts[LEARNT]`` (the number of events learnt), ``at.costs`` (see `sees_costs`) and
-            ``at.errors`` (see `sees_errors`).
+        exploration : Exploration
+            Its field ``numbers`` has the result of `numbers`. Explorers also read ``epsilon``,
+            ``first_only``, ``counts[LEARNT]`` (the number of events learnt), ``costs`` (see `sees_costs`)
+            and ``errors`` (see `sees_errors`).
         order : int32[n]
             Actions, the best first; the kernel may reorder them.
         score : float32[n]

@@ -83,11 +83,13 @@ def hold_floor(
 
 
 @inline_kernel
-def falling_floor(at: Exploration, falls: bool, n: int) -> F32:
+def falling_floor(exploration: Exploration, falls: bool, n: int) -> F32:
     """Return the minimum probability (float32): epsilon / n, or less as events are learnt if it `falls`."""
-    least = at.epsilon / np.float32(n)
+    least = exploration.epsilon / np.float32(n)
     if falls:
-        return min(least, at.epsilon / np.float32(math.sqrt(np.float64(at.counts[LEARNT] * n))))
+        return min(
+            least, exploration.epsilon / np.float32(math.sqrt(np.float64(exploration.counts[LEARNT] * n)))
+        )
     return least
 
 

@@ -175,25 +175,25 @@ def count_leaders(
 
 
 @inline_kernel
-def learnt_probability(at: Exploration, probability: F32, action: int, n: int) -> F32:
+def learnt_probability(exploration: Exploration, probability: F32, action: int, n: int) -> F32:
     """Return the probability (float32) by whose inverse learners weight a cost: 1 for regression."""
-    if at.regresses and (action < n - 1 or not at.quirks.weighs_last_action):
+    if exploration.regresses and (action < n - 1 or not exploration.quirks.weighs_last_action):
         return _ONE
     return probability
 
 
 @inline_kernel
-def note_cost(at: Exploration, cost: F32) -> None:
+def note_cost(exploration: Exploration, cost: F32) -> None:
     """Widen the range of costs to a learnt cost, if the explorer reads that range."""
-    if at.sees_costs:
-        at.costs[LOW] = min(at.costs[LOW], cost)
-        at.costs[HIGH] = max(at.costs[HIGH], cost)
+    if exploration.sees_costs:
+        exploration.costs[LOW] = min(exploration.costs[LOW], cost)
+        exploration.costs[HIGH] = max(exploration.costs[HIGH], cost)
 
 
 @inline_kernel
-def note_value(at: Exploration, cost: float) -> None:
+def note_value(exploration: Exploration, cost: float) -> None:
     """Add a cost to the sums for `typical_error`."""
-    sums = at.errors
+    sums = exploration.errors
     sums[Errors.EVENTS] += 1.0
     difference = cost - sums[Errors.MEAN]
     sums[Errors.MEAN] += difference / sums[Errors.EVENTS]
@@ -201,10 +201,10 @@ def note_value(at: Exploration, cost: float) -> None:
 
 
 @kernel
-def note_error(at: Exploration, cost: F32, prediction: F32, weight: F32) -> None:
+def note_error(exploration: Exploration, cost: F32, prediction: F32, weight: F32) -> None:
     """Add a learnt cost and the error of its prediction, which counts `weight`, to the same sums."""
-    sums, c = at.errors, np.float64(cost)
-    note_value(at, c)
+    sums, c = exploration.errors, np.float64(cost)
+    note_value(exploration, c)
     error, times = c - np.float64(prediction), np.float64(weight)
     if math.isfinite(error * error):
         sums[Errors.RECENT] = _KEEPS * sums[Errors.RECENT] + times
@@ -212,19 +212,19 @@ def note_error(at: Exploration, cost: F32, prediction: F32, weight: F32) -> None
 
 
 @inline_kernel
-def typical_error(at: Exploration) -> float:
+def typical_error(exploration: Exploration) -> float:
     """Return the typical error of a prediction, at most the standard deviation of the costs.
 
     It is 0 as long as all costs are equal; but 1 if events were learnt whose errors are unknown.
     """
-    sums = at.errors
+    sums = exploration.errors
     if not (sums[Errors.SQUARES] > 0.0 and sums[Errors.RECENT] > 0.0):
-        return 1.0 if at.counts[LEARNT] > sums[Errors.EVENTS] else 0.0
+        return 1.0 if exploration.counts[LEARNT] > sums[Errors.EVENTS] else 0.0
     recent = sums[Errors.RECENT_SQUARES] / sums[Errors.RECENT]
     return math.sqrt(min(sums[Errors.SQUARES] / sums[Errors.EVENTS], recent))
 
 
 @inline_kernel
-def note_learnt(at: Exploration) -> None:
+def note_learnt(exploration: Exploration) -> None:
     """Count a learnt event."""
-    at.counts[LEARNT] += 1
+    exploration.counts[LEARNT] += 1

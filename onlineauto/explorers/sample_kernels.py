@@ -84,7 +84,7 @@ def pick_place(pmf: NDArray[np.float32], n: int, number: F32) -> int:
 
 @kernel
 def put_first(
-    at: Exploration,
+    exploration: Exploration,
     order: NDArray[np.int32],
     pmf: NDArray[np.float32],
     logged: int,
@@ -101,15 +101,15 @@ def put_first(
         for i in range(len(order)):
             place = i if order[i] == logged else place
     else:
-        seed = at.random[0]
-        if at.quirks.steps_generator:
+        seed = exploration.random[0]
+        if exploration.quirks.steps_generator:
             number = number_of(step_on(name if named else seed))
         else:
-            number = mix_number(seed, name if named else np.uint64(at.counts[DRAWN]) + name)
+            number = mix_number(seed, name if named else np.uint64(exploration.counts[DRAWN]) + name)
         place = pick_place(pmf, len(order), number)
         if counts_draw and not named:
-            at.counts[DRAWN] += 1
-            if at.quirks.steps_generator:
-                at.random[0] = step_on(seed)
+            exploration.counts[DRAWN] += 1
+            if exploration.quirks.steps_generator:
+                exploration.random[0] = step_on(seed)
     order[0], order[place] = order[place], order[0]
     pmf[0], pmf[place] = pmf[place], pmf[0]

@@ -145,8 +145,8 @@ def dataset_rows(
     schema = dataset.schema()
     for name, column in (("label", roles.label), ("weight", roles.weight)):
         if column is not None and type_at(schema, column) is None:
-            there = ", ".join(schema.names)
-            raise InputError(f"{dataset.name}: there is no column {column!r} ({name}); there are {there}")
+            columns = ", ".join(schema.names)
+            raise InputError(f"{dataset.name}: there is no column {column!r} ({name}); there are {columns}")
     # A label may be a text here, like a tag.
     read = dataset.with_columns(replace(roles, label=None, tag=roles.label))
     reader = read.open(EventRules("simple"), problems)
@@ -157,10 +157,10 @@ def dataset_rows(
         yield from zip(_features(batch, roles, identities), labels, weights, strict=True)
 
 
-def _features(batch: Any, of: DatasetColumns, identities: Identities) -> Iterator[dict[str, Any]]:
+def _features(batch: Any, roles: DatasetColumns, identities: Identities) -> Iterator[dict[str, Any]]:
     """Yield the features of each row of a batch as a dict has them."""
     paths, values = [], []
-    for namespace, columns in of.context.items():
+    for namespace, columns in roles.context.items():
         for column in columns:
             array, path = column_at(batch, column), path_at(batch.schema, column)
             is_identity = ColumnName.of(batch.schema, namespace, column).identity in identities
@@ -170,7 +170,7 @@ def _features(batch: Any, of: DatasetColumns, identities: Identities) -> Iterato
         features: dict[str, Any] = {}
         for (*outer, name), value in zip(paths, row, strict=True):
             inner = features
-            for each in outer:
-                inner = inner.setdefault(each, {})
+            for part in outer:
+                inner = inner.setdefault(part, {})
             inner[name] = value
         yield features

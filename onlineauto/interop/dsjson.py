@@ -147,7 +147,7 @@ def _drop(lines: Iterable[NamedLine | Line]) -> dict[str, Any]:
         raise InputError(f"event: its weight is {weight}, but weights in a log are at least 1")
     near = np.float32(1 - 1 / np.float64(weight))
     drops = [near, np.nextafter(near, np.float32(0)), np.nextafter(near, np.float32(1))]
-    drop = min(drops, key=lambda each: abs(np.float64(_ONE / (_ONE - each)) - weight) if each < 1 else np.inf)
+    drop = min(drops, key=lambda drop: abs(np.float64(_ONE / (_ONE - drop)) - weight) if drop < 1 else np.inf)
     return {"pdrop": Raw(number_of(drop))}
 
 

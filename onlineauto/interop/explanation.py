@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import OF_LEVEL
+from onlineauto.engine.ensemble.combiner_kernels import LEVEL_FACTOR
 from onlineauto.engine.ensemble.ensemble import predicts
 from onlineauto.engine.ensemble.states import constant_of, states_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
@@ -168,7 +168,7 @@ def _explain_scored(scored: Scored, names: LineNames) -> Explanation:
 def _order_parts(parts: Mapping[str, float]) -> dict[str, float]:
     """Return the parts that are not zero, the largest first."""
     return dict(
-        sorted(((name, part) for name, part in parts.items() if part), key=lambda each: -abs(each[1]))
+        sorted(((name, part) for name, part in parts.items() if part), key=lambda item: -abs(item[1]))
     )
 
 
@@ -216,7 +216,7 @@ class _Terms:
 
     def level(self) -> float:
         """Return the part of the ensemble's score that all actions share."""
-        low, high = (float(each) for each in self._ensemble.range)
+        low, high = (float(bound) for bound in self._ensemble.range)
         weights, last, n = self._ensemble.weights, self._constant, len(self._examples)
         level = low + (high - low) * float(weights[last])
         for score in self.scores(0):
@@ -226,7 +226,7 @@ class _Terms:
                 if score.column >= self._first:
                     at = len(weights) - len(self._members) + score.column - self._first
                 mean = sum(self._cost(score._replace(action=number)) for number in range(n)) / n
-                level += float(weights[at]) * OF_LEVEL * (self._clip(mean) - low)
+                level += float(weights[at]) * LEVEL_FACTOR * (self._clip(mean) - low)
         return level
 
     def contribution_of(self, score: _Score, features: dict[str, float]) -> tuple[float, float]:
@@ -249,7 +249,7 @@ class _Terms:
 
     def _clip(self, cost: float) -> float:
         """Return a cost, clipped as the ensemble clips the scores."""
-        low, high = (float(each) for each in self._ensemble.range)
+        low, high = (float(bound) for bound in self._ensemble.range)
         return min(max(cost, low - (high - low)), high + (high - low)) if cost == cost else low - (high - low)
 
     def _terms_of(self, score: _Score) -> Iterator[tuple[str, float]]:
@@ -261,7 +261,7 @@ class _Terms:
         member, state, _ = self._members[score.column - self._first]
         terms = member.terms(state, self._ensemble.members.inputs, self._memory.taken.values, known)
         if known >= 0 and terms is not None:
-            for at, term in zip(*(each.tolist() for each in terms), strict=True):
+            for at, term in zip(*(array.tolist() for array in terms), strict=True):
                 if term:
                     yield self._named.get(at, "numbers that are missing"), term
 
@@ -293,9 +293,9 @@ def _named_inputs(scored: Scored, names: LineNames) -> dict[int, str]:
     )
     for span in range(block.line_start[0], block.line_start[1] if block.shared[0] else block.line_start[0]):
         number = int(block.span_namespace[span])
-        of = slice(block.span_start[span], block.span_start[span + 1])
+        span_features = slice(block.span_start[span], block.span_start[span + 1])
         name, seed = block.namespaces.names[number], block.namespaces.hashes[number]
-        for hash_ in block.hash[of].tolist():
+        for hash_ in block.hash[span_features].tolist():
             spelt = _readable(names.name_of(name, hash_, seed=seed))
             at = input_of.get(hash_)
             if at is None:

@@ -55,7 +55,7 @@ class TupleKind(NamedTuple):
     @property
     def format(self) -> str:
         """Return the words of it, as `struct` writes them."""
-        return "".join(each.format for each in self.items)
+        return "".join(item.format for item in self.items)
 
 
 class RecordKind(NamedTuple):
@@ -68,12 +68,12 @@ class RecordKind(NamedTuple):
     @property
     def format(self) -> str:
         """Return the words of it, as `struct` writes them."""
-        return "q" if self.sealed else "".join(each.format for each in self.items)
+        return "q" if self.sealed else "".join(item.format for item in self.items)
 
     @property
     def by_value(self) -> bool:
         """Return whether kernels take the record by value."""
-        return not self.sealed and all(isinstance(each, Number) for each in self.items)
+        return not self.sealed and all(isinstance(item, Number) for item in self.items)
 
 
 Kind: TypeAlias = Number | ArrayKind | TupleKind | RecordKind
@@ -104,7 +104,7 @@ class Packed:
 
     def __init__(self, kinds: tuple[Kind, ...]) -> None:
         self.kinds = kinds
-        self.struct = Struct("=" + "".join(each.format for each in kinds))
+        self.struct = Struct("=" + "".join(kind.format for kind in kinds))
         self.name = hashlib.sha256(_text(TupleKind(kinds)).encode()).hexdigest()[:16]
 
 
@@ -179,8 +179,8 @@ def _flatten(value: Any, key: list[Any], words: list[Any], before: Flat, after: 
             words += entry[2]
         else:
             key.append(kind)
-            for each in value:
-                _flatten(each, key, words, before, after)
+            for item in value:
+                _flatten(item, key, words, before, after)
             key.append(")")
         if after is not None:
             after[id(value)] = entry or (value, key[first:], words[start:])

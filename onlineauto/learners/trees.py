@@ -156,18 +156,18 @@ def merge_trees(base: TreeBranch, branches: Sequence[TreeBranch]) -> Trees:
     """
     merged = make_trees(base.trees.place.shape[1], base.trees.base.shape[-1] - 1, costs=True)
     began = _events(base)
-    live = sorted((each for each in branches if _events(each) > began), key=_precedence)
-    late = [_lateness(each, _events(each) - began) for each in live]
+    live = sorted((branch for branch in branches if _events(branch) > began), key=_precedence)
+    late = [_lateness(branch, _events(branch) - began) for branch in live]
     n_new = sum(map(len, late))
     least = np.partition(np.concatenate(late), n_new - _KEPT)[n_new - _KEPT] if n_new > _KEPT else -np.inf
-    width = max(int(each.trees.length.max(initial=0)) for each in (base, *live))
+    width = max(int(branch.trees.length.max(initial=0)) for branch in (base, *live))
     latest = [_latest_rows(each, of[of >= least], width) for each, of in zip(live, late, strict=True)]
     parts = [_latest_rows(base, _lateness(base, _KEPT)[: max(_KEPT - n_new, 0)], width)]
     if latest:
         new = _joined(latest)
         parts.append(_taken(new, _in_order(new)[-_KEPT:]))
     kept = _joined(parts)
-    events = began + sum(_events(each) - began for each in live)
+    events = began + sum(_events(branch) - began for branch in live)
     at = np.arange(events - len(kept.late), events) % _KEPT
     for name in ("cost", "weight", "code", "length"):
         getattr(merged, name)[at] = getattr(kept, name)
@@ -176,7 +176,9 @@ def merge_trees(base: TreeBranch, branches: Sequence[TreeBranch]) -> Trees:
     if most.trees.outputs[most.trees.tally[Grown.MODEL]]:
         _copy_model(most, merged)
     merged.tally[Grown.EVENTS] = events
-    merged.tally[Grown.FIT] = max(events + 1, *(int(each.trees.tally[Grown.FIT]) for each in (base, *live)))
+    merged.tally[Grown.FIT] = max(
+        events + 1, *(int(branch.trees.tally[Grown.FIT]) for branch in (base, *live))
+    )
     return merged
 
 
@@ -240,14 +242,14 @@ def _joined(parts: Sequence[_Rows]) -> _Rows:
 
 
 def _taken(rows: _Rows, at: NDArray[np.int64]) -> _Rows:
-    return _Rows._make(each[at] for each in rows)
+    return _Rows._make(column[at] for column in rows)
 
 
 def _in_order(rows: _Rows) -> NDArray[np.int64]:
     """Return the order of rows by all their numbers, so that it does not depend on that of branches."""
     order = np.lexsort((rows.code, rows.weight, rows.cost, rows.late))
-    heads = [each[order] for each in (rows.late, rows.cost, rows.weight, rows.code)]
-    same = np.logical_and.reduce([each[1:] == each[:-1] for each in heads])
+    heads = [column[order] for column in (rows.late, rows.cost, rows.weight, rows.code)]
+    same = np.logical_and.reduce([head[1:] == head[:-1] for head in heads])
     tied = np.append(same, False) | np.append(False, same)
     if tied.any():  # few rows: only these are compared by their inputs
         group = np.append(0, np.cumsum(~same))[tied]
@@ -262,12 +264,14 @@ def _copy_model(branch: TreeBranch, merged: Trees) -> None:
     """Copy the current model of a branch; outputs that it does not know have the mean cost."""
     trees, model = branch.trees, branch.trees.tally[Grown.MODEL]
     k = int(trees.outputs[model])
-    of = branch.outputs[:k]
-    outputs = int(of.max()) + 1
+    merged_outputs = branch.outputs[:k]
+    outputs = int(merged_outputs.max()) + 1
     merged.outputs[0] = outputs
     merged.base[0] = trees.base[model, k]
-    merged.base[0, of[of >= 0]] = trees.base[model, :k][of >= 0]
-    merged.leaf[0][..., of[of >= 0]] = trees.leaf[model][..., :k][..., of >= 0]
+    merged.base[0, merged_outputs[merged_outputs >= 0]] = trees.base[model, :k][merged_outputs >= 0]
+    merged.leaf[0][..., merged_outputs[merged_outputs >= 0]] = trees.leaf[model][..., :k][
+        ..., merged_outputs >= 0
+    ]
     merged.split[0], merged.threshold[0] = trees.split[model], trees.threshold[model]
     column = branch.inputs[trees.column[model, : trees.columns[model]]]
     merged.columns[0] = len(column)

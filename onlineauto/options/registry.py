@@ -74,7 +74,7 @@ class Log(_Written):
             steps = [self.first] if self.first else []
         else:
             steps = [value * factor for factor in self.factors]
-        return [each for each in steps if self.valid(each)]
+        return [step for step in steps if self.valid(step)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,10 @@ class Option:
     vw: bool = True
     keep: bool = False  # A model file stores the option, because learning or prediction depends on it.
     override: bool = False  # A stored option can have another value when a model is loaded.
-    minimum: float | None = None  # Inclusive bounds of a number.
-    maximum: float | None = None
-    above: float | None = None  # Exclusive bounds of a number.
-    below: float | None = None
+    minimum: float | None = None  # The inclusive lower bound of a number.
+    maximum: float | None = None  # The inclusive upper bound of a number.
+    above: float | None = None  # The exclusive lower bound of a number.
+    below: float | None = None  # The exclusive upper bound of a number.
     choices: tuple[str, ...] = ()  # The valid words; empty if any word is valid.
     metavar: str = ""  # The name of the value in the help.
     positional: bool = False  # Words on the command line that belong to no flag are values of this option.
@@ -192,7 +192,7 @@ def _complete(declared: Option, *, name: str, annotation: Any) -> Option:
     optional = get_origin(annotation) is UnionType and NoneType in get_args(annotation)
     kind = str if repeatable else annotation
     if optional:
-        kind = next(each for each in get_args(annotation) if each is not NoneType)
+        kind = next(argument for argument in get_args(annotation) if argument is not NoneType)
     if kind not in _KINDS:
         raise TypeError(f"--{name}: an option cannot be annotated {annotation}")
     metavar = declared.metavar or ("" if kind is bool else kind.__name__.upper())
@@ -397,8 +397,8 @@ def _words(option: Option, value: object) -> list[str]:
         return [option.flag]
     several = cast("tuple[Scalar, ...]", value) if option.repeatable else (cast("Scalar", value),)
     words = []
-    for each in several:
-        text = to_text(each)
+    for word in several:
+        text = to_text(word)
         words += [f"{option.flag}={text}"] if text.startswith("-") else [option.flag, text]
     return words
 
@@ -624,7 +624,7 @@ def _by_flag(options: Iterable[Option]) -> dict[str, Option]:
 def _values_of(option: Option, value: object) -> tuple[Any, ...]:
     """Return the values of a repeatable option from one value or several."""
     if isinstance(value, list | tuple):
-        return tuple(from_python(option, each) for each in value)
+        return tuple(from_python(option, item) for item in value)
     return (from_python(option, value),)
 
 

@@ -35,15 +35,14 @@ _LINE = 14 / 72
 class Look:
     """Colours of a picture."""
 
-    paper: str  # Background; text; secondary text; grid and frames.
-    ink: str
-    quiet: str
-    line: str
-    # A champion; a challenger that became champion; one that was replaced; one that was proved worse.
-    champion: str
-    rising: str
-    waiting: str
-    worse: str
+    paper: str  # Background.
+    ink: str  # Text.
+    quiet: str  # Secondary text.
+    line: str  # Grid and frames.
+    champion: str  # A champion.
+    rising: str  # A challenger that became champion.
+    waiting: str  # A challenger that was replaced.
+    worse: str  # A challenger that was proved worse.
     series: tuple[str, ...]  # Colours for parallel items, which a colour-blind reader can distinguish.
 
     def settings(self) -> dict[Any, Any]:

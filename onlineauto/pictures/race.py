@@ -178,7 +178,7 @@ def _explain(axes: Axes, story: Story, style: Look) -> None:
         for name, text in _OUTCOMES
         if getattr(style, name) in colours
     ]
-    if any(each.leases and each.lane for each in story.stretches):
+    if any(stretch.leases and stretch.lane for stretch in story.stretches):
         handles.append(
             Line2D([], [], marker="|", linestyle="", color=style.ink, markersize=6, label="lease extended")
         )
@@ -208,8 +208,8 @@ def _champion_text(stretch: Stretch) -> str:
 def difference(stretch: Stretch) -> str:
     """Return the difference of a config from the champion when it became live, as a short text."""
     config, champion = stretch.config, stretch.champion
-    own, theirs = set(config.elements), set(champion.elements)
-    more, less = sorted(own - theirs), sorted(theirs - own)
+    own, of_champion = set(config.elements), set(champion.elements)
+    more, less = sorted(own - of_champion), sorted(of_champion - own)
     if config.kind is ConfigKind.EXCLUSION:
         more, less = less, more
     parts = [
@@ -241,7 +241,7 @@ def _draw_reward(axes: Axes, story: Story, *, colour: str, dashes: str) -> None:
     drawn: list[Interval] = []
     ends = [0, *(now for now, _ in story.swaps), story.events]
     for begin, end in pairwise(ends):
-        intervals = list(_precise(each for each in story.intervals if begin < each.events <= end))
+        intervals = list(_precise(interval for interval in story.intervals if begin < interval.events <= end))
         drawn += intervals
         events = [interval.events for interval in intervals]
         low, high = [each.low for each in intervals], [each.high for each in intervals]
@@ -256,7 +256,7 @@ def _draw_reward(axes: Axes, story: Story, *, colour: str, dashes: str) -> None:
 def _fit(axes: Axes, intervals: Iterable[Interval]) -> None:
     """Fit the axis to the intervals with many events; the first intervals are as wide as all rewards."""
     all_intervals = list(intervals)
-    most = max((each.updates for each in all_intervals), default=0)
+    most = max((interval.updates for interval in all_intervals), default=0)
     precise = [interval for interval in all_intervals if _FEW * interval.updates >= most]
     if not precise:
         return
@@ -272,7 +272,7 @@ def _precise(intervals: Iterable[Interval]) -> Iterator[Interval]:
         if each.events not in at or each.updates > at[each.events].updates:
             at[each.events] = each
     many = 0
-    for each in at.values():
-        if each.updates >= _PRECISE * many:
-            many = each.updates
-            yield each
+    for interval in at.values():
+        if interval.updates >= _PRECISE * many:
+            many = interval.updates
+            yield interval

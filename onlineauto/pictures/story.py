@@ -100,13 +100,13 @@ class Story:
 
 def story_of(journal: Journal) -> Story:
     """Return the story of a journal. Lines that cannot be read are left out, with a warning in the log."""
-    teller, damage = _Teller(), list[str]()
+    builder, damage = _StoryBuilder(), list[str]()
     for entry in _entries(journal, damage.append):
-        teller.take(entry)
+        builder.add(entry)
     if damage:
         lines = "1 line is" if len(damage) == 1 else f"{len(damage)} lines are"
         _LOG.warning("%s left out of the picture; the first: %s", lines, damage[0])
-    return teller.end()
+    return builder.end()
 
 
 def _entries(journal: Journal, on_damage: Callable[[str], None]) -> Iterator[Entry | End]:
@@ -122,7 +122,7 @@ def _entries(journal: Journal, on_damage: Callable[[str], None]) -> Iterator[Ent
     yield from read_journal(io.BytesIO(b"\n".join([*lines, b""])))
 
 
-class _Teller:
+class _StoryBuilder:
     """Builds a story from the decisions of a journal."""
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ class _Teller:
         self._story = Story([first])
         self._live = [first]
 
-    def take(self, entry: Entry | End) -> None:
+    def add(self, entry: Entry | End) -> None:
         """Process a line."""
         story, now = self._story, entry.events
         story.events = max(story.events, now)
@@ -163,8 +163,8 @@ class _Teller:
     def end(self) -> Story:
         """Return the story."""
         story = self._story
-        for each in self._live:
-            each.end = story.events
+        for stretch in self._live:
+            stretch.end = story.events
         story.stretches = [stretch for stretch in story.stretches if stretch.end > stretch.begin]
         if not story.stretches:
             raise InputError(

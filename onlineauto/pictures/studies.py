@@ -191,7 +191,7 @@ def marks_of(declaration: Mapping[str, Any]) -> list[tuple[float, str]]:
 
 def draw_importance(axes: Axes, shares: Mapping[str, float], style: Look) -> None:
     """Draw the share of each parameter as a bar, the largest at the top."""
-    ranked = sorted(shares.items(), key=lambda each: each[1])
+    ranked = sorted(shares.items(), key=lambda share: share[1])
     axes.barh(range(len(ranked)), [share for _, share in ranked], color=style.champion, height=0.6)
     axes.set_yticks(range(len(ranked)), [_shorten(name) for name, _ in ranked])
     for at, (_, share) in enumerate(ranked):
@@ -256,7 +256,7 @@ def code_of(declaration: Mapping[str, Any], value: Any) -> float:
     0.5
     """
     if declaration["type"] == "choice":
-        words = [(isinstance(each, bool), each) for each in declaration["values"]]
+        words = [(isinstance(word, bool), word) for word in declaration["values"]]
         return words.index((isinstance(value, bool), value)) / max(len(words) - 1, 1)
     low, high = declaration["low"], declaration["high"]
     if low == high:
@@ -275,9 +275,11 @@ def importance(rows: Sequence[Mapping[str, Any]], space: Mapping[str, Mapping[st
     of parameters are not measured.
     """
     ranks = np.argsort(np.argsort([row["value"] for row in rows], kind="stable"), kind="stable")
-    explained = {name: _explained_variance(ranks, _bins(rows, name, each)) for name, each in space.items()}
+    explained = {
+        name: _explained_variance(ranks, _bins(rows, name, parameter)) for name, parameter in space.items()
+    }
     total = sum(explained.values()) or 1.0
-    return {name: each / total for name, each in explained.items()}
+    return {name: variance / total for name, variance in explained.items()}
 
 
 def _bins(rows: Sequence[Mapping[str, Any]], name: str, declaration: Mapping[str, Any]) -> NDArray[np.intp]:
@@ -298,7 +300,9 @@ def _explained_variance(ranks: NDArray[np.intp], bins: NDArray[np.intp]) -> floa
     if count == 1 or count == len(ranks) or not total:
         return 0.0
     within = sum(
-        float(((each - each.mean()) ** 2).sum()) for at in range(count) for each in [ranks[bins == at]]
+        float(((ranks_of_bin - ranks_of_bin.mean()) ** 2).sum())
+        for at in range(count)
+        for ranks_of_bin in [ranks[bins == at]]
     )
     return max(1 - within / total * (len(ranks) - 1) / (len(ranks) - count), 0.0)
 
@@ -366,12 +370,12 @@ def _draw_front(
 ) -> None:
     """Draw the first two objectives of all trials; with two objectives, a line along the front."""
     best = sorted((row for row in rows if row["trial"] in front), key=lambda row: row[keys[0]])
-    for each, colour, marker in (
+    for trials, colour, marker in (
         ([row for row in rows if not is_feasible(row)], style.worse, "x"),
         ([row for row in rows if is_feasible(row) and row["trial"] not in front], style.waiting, "o"),
         (best, style.champion, "o"),
     ):
-        first, second = ([row[key] for row in each] for key in keys[:2])
+        first, second = ([row[key] for row in trials] for key in keys[:2])
         axes.scatter(first, second, s=14, color=colour, marker=marker, linewidths=0.8)
     if len(keys) == 2:
         along = ([row[key] for row in best] for key in keys)

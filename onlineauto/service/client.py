@@ -161,7 +161,7 @@ def rank_body(
         "excluded": list(excluded),
     }
     ids = list(named) if isinstance(named, Mapping) else [str(index) for index in range(len(named))]
-    if isinstance(excluded, str) or any(each not in ids for each in excluded):
+    if isinstance(excluded, str) or any(action not in ids for action in excluded):
         raise InputError(f"excluded is {short_repr(excluded)}: give a list of ids of the actions")
     if deferred:
         body["deferred"] = True

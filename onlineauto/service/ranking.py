@@ -106,7 +106,7 @@ def _encode_checked(request: RankRequest, limits: Limits, known_namespaces: set[
     for event_id, action in zip(request.ids, request.actions, strict=True):
         members = _members(action, limits, names, known_namespaces, where=f"action {event_id!r}")
         objects.append(b'{"_tag":%b}' % b",".join([_quote(event_id), *members]))
-    text = b'{%b"_multi":[%b]}' % (b"".join(each + b"," for each in context), b",".join(objects))
+    text = b'{%b"_multi":[%b]}' % (b"".join(member + b"," for member in context), b",".join(objects))
     if names:
         _check_names(names, known_namespaces, limits)
     if text.count(b'"_') > 1 + len(objects) or _ESCAPED.search(text):
@@ -146,14 +146,14 @@ def _members(
 ) -> list[bytes]:
     """Return the members of each object as JSON, and add the names of new namespaces to `names`."""
     members, count = [], 0
-    for each in objects:
-        if not each.keys() <= known_namespaces:
-            for name, raw in each.items():
+    for action in objects:
+        if not action.keys() <= known_namespaces:
+            for name, raw in action.items():
                 if name not in known_namespaces:
                     _check_member(name, bytes(raw), limits, names, where)
-        if each:
-            members.append(_ENCODER.encode(each)[1:-1])
-            count += len(each)
+        if action:
+            members.append(_ENCODER.encode(action)[1:-1])
+            count += len(action)
     if count > limits.members:
         raise RefusedError(
             f"{where} has {count} namespaces and features; at most {limits.members} are accepted: put "
@@ -212,7 +212,7 @@ def _check_features(context: dict[str, Any], most: int) -> None:
     actions = context.pop("_multi")
     shared = _features_in(context)
     for action in actions:
-        count = shared + _features_in({name: each for name, each in action.items() if name != "_tag"})
+        count = shared + _features_in({name: item for name, item in action.items() if name != "_tag"})
         if count > most:
             raise RefusedError(
                 f"the context and action {action['_tag']!r} have {count} features together; at most "
@@ -224,9 +224,9 @@ def _check_features(context: dict[str, Any], most: int) -> None:
 def _features_in(value: Any, name: str = "") -> int:
     """Return the number of features in a JSON value."""
     if isinstance(value, dict):
-        return sum(_features_in(each, name) for name, each in value.items())
+        return sum(_features_in(item, name) for name, item in value.items())
     if isinstance(value, list):
-        return sum(_features_in(each) for each in value)
+        return sum(_features_in(item) for item in value)
     return len(value.split()) if name == _ALLOWED and isinstance(value, str) else 1
 
 
@@ -238,8 +238,8 @@ def _refuse_hidden(value: Any, *, top: bool = False) -> None:
                 raise RefusedError(f"{name!r} begins with '_', which names of features cannot")
             _refuse_hidden(each, top=top and name == "_multi")
     elif isinstance(value, list):
-        for each in value:
-            _refuse_hidden(each, top=top)
+        for item in value:
+            _refuse_hidden(item, top=top)
 
 
 def path_at(context: bytes, position: int, ids: Sequence[str]) -> str:
@@ -266,7 +266,7 @@ def path_at(context: bytes, position: int, ids: Sequence[str]) -> str:
     begin = "context"
     if len(path) > 1 and path[0] == "_multi" and isinstance(path[1], int):
         begin, path = f"action {ids[path[1]]!r}", path[2:]
-    steps = (f"[{each}]" if isinstance(each, int) else f".{each}" for each in path if each != "")
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path if step != "")
     where = begin + "".join(steps)
     return where if len(where) <= _MOST_PATH else f"{where[: _MOST_PATH - 3]}..."
 

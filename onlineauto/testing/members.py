@@ -206,8 +206,8 @@ def _check_needs(member: Member, workspace: Workspace, events: list[str], where:
 def _check_inputs(member: Member, options: dict[str, Any], events: list[str], where: str) -> None:
     """Check that the member does not read inputs that only another member lets the ensemble collect."""
     alone, beside = _workspace(member, options), _workspace(member, options, "features")
-    for each in (alone, beside):
-        _learn(each, events)
+    for workspace in (alone, beside):
+        _learn(workspace, events)
     same = _are_same(_state(alone, member), _state(beside, member))
     for name in member.names:
         one, other = _copy_with_one_score(alone, name), _copy_with_one_score(beside, name)
@@ -262,7 +262,7 @@ def _check_unknown_version(member: Member, model: bytes, where: str) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         Workspace.load(b"".join(map(bytes, encode_tree(tree))))
-    assert [member.name in str(each.message) for each in caught] == [True], (
+    assert [member.name in str(warning.message) for warning in caught] == [True], (
         f"{where}: it does not begin from nothing"
     )
 
@@ -302,5 +302,5 @@ def _close(one: Any, other: Any) -> bool:
 def _numbers(state: Any) -> list[Any]:
     """Return the arrays and numbers of a state."""
     if isinstance(state, tuple):
-        return [each for part in state for each in _numbers(part)]
+        return [number for part in state for number in _numbers(part)]
     return [state]

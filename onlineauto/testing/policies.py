@@ -85,7 +85,7 @@ def _check_situation(policy: ClusterPolicy, situation: Situation, where: str) ->
         require(score.shape == (1, 3 * now.places + 1), f"the shape of the scores is {score.shape}")
         require(not np.isnan(score).any(), "a score is NaN")
         require(np.array_equal(score, again), "the same situation has other scores")
-        require(all(np.array_equal(getattr(now, name), each) for name, each in copies.items()), "changes it")
+        require(all(np.array_equal(getattr(now, name), copy) for name, copy in copies.items()), "changes it")
         twice = policy.score(_repeat_cluster(now))
         same = [np.array_equal(best_choices(each[None], choices), actions) for each in twice]
         require(all(same), "an action depends on the clusters beside it")

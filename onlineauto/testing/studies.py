@@ -146,7 +146,7 @@ def _check_claims(store: Store) -> None:
     assert again == 0 or of_itself, "a step that is reported again has the version of another record"
     version = len(store.load())
     assert store.commit(claim, _value_record(0, inf)) == version + 1, "commit does not return the version"
-    committed = [each for each in store.load(3) if each["kind"] != "named"]
+    committed = [record for record in store.load(3) if record["kind"] != "named"]
     assert committed[:1] + committed[-1:] == [reported, _value_record(0, inf)], (
         "what was committed is changed"
     )
@@ -177,7 +177,7 @@ def _check_leases(store: Store, pass_time: Callable[[float], None]) -> None:
     records: list[Record] = []
     store.claim("b", _LONG, after=0, decide=records.extend)
     assert records[-1] == expired, "an expired lease is not recorded before decide is called"
-    assert [each["kind"] for each in records].count("expired") == 1, "more than one lease expired"
+    assert [record["kind"] for record in records].count("expired") == 1, "more than one lease expired"
     assert list(store.heartbeat([short, renewed], 100.0)) == [short], "heartbeat does not return lost claims"
     _check_lost(
         store, lambda: store.commit(short, _value_record(0, 1.0)), "recorded after the lease was lost"

@@ -36,9 +36,8 @@ def scalar(value: Any) -> Any:
         return value
     if getattr(value, "ndim", None) == 0 and callable(getattr(value, "item", None)):
         item = value.item()
-        return (
-            float(item) if type(item) is type(value) else scalar(item)
-        )  # the item of a long double is a long double
+        # The item of a long double is a long double.
+        return float(item) if type(item) is type(value) else scalar(item)
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):

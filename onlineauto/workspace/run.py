@@ -195,7 +195,7 @@ class Run:
         OptionError
             A journal is replayed.
         """
-        with self.workspace._lock:  # noqa: SLF001 - no thread may change its arrays while they are written
+        with self.workspace.lock:  # no thread may change its arrays while they are written
             save_model(self.workspace.state(copy=False), target, run=self.state())
         if isinstance(self._source, EndlessSource):
             self._source.saved()

@@ -205,7 +205,7 @@ def test_only_the_first_namespaces_are_in_the_first_champion() -> None:
     assert decisions[0] == Widen((b"c",))
     (rotate,) = decisions[1:]
     assert isinstance(rotate, Rotate)
-    assert (rotate.config, rotate.why) == (late, "namespaces met late: c")
+    assert (rotate.config, rotate.why) == (late, "namespaces seen late: c")
     assert late in [search.config(slot) for slot in range(len(search.slots))]
     assert search.review == 10, "a tenth of a lease after the first event"
 

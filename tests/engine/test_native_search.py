@@ -183,7 +183,7 @@ def test_late_namespaces_are_tried_at_once(slots: int) -> None:
     workspace = Workspace(cb_explore_adf=True, automl=slots, search="interactions")
     entries = journal_of(workspace)
     workspace.fit(("\n".join(lines) + "\n").encode())
-    tried = [each for each in entries if getattr(each, "why", "") == "namespaces met late: c"]
+    tried = [each for each in entries if getattr(each, "why", "") == "namespaces seen late: c"]
     assert [each.events for each in tried] == [4000]
     assert (b"c", b"z") in workspace.searching.interactions(0)
     assert any(4000 < change.events < 4500 for change in workspace.searching.changes)

@@ -255,7 +255,7 @@ def happenings(journal: list[Line]) -> set[str]:
             config = places[place] = f"{line['elements']} {line['settings']}"
             found |= {"comes back"} if config in seen else set()
             found |= {"tried again"} if config in removed else set()
-            found |= {"late namespaces"} if line["why"].startswith("namespaces met late") else set()
+            found |= {"late namespaces"} if line["why"].startswith("namespaces seen late") else set()
             found |= {"begins again"} if place == 0 and line["events"] > 0 else set()
             seen.add(config)
     return found

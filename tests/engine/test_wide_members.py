@@ -15,12 +15,9 @@ from onlineauto.engine.ensemble.combiner_kernels import KEEPS
 from onlineauto.engine.ensemble.ensemble import able_scores, new_variance, weight_of
 from onlineauto.engine.ensemble.states import constant_of, states_of
 from onlineauto.engine.records.ensemble import (
-    CROWDING,
     MOST_ACTIONS,
-    OF_ACTIONS,
-    OF_CROSSES,
-    OF_INPUTS,
     Known,
+    WideCount,
 )
 from onlineauto.workspace.inspection.inspection import inspection
 
@@ -74,8 +71,8 @@ def test_one_wide_event_stops_no_member(kind: str, at: int) -> None:
     workspace = learnt(stream(300, {at: kind}))
     known = able(workspace)
     assert all(known[name] for name in ("features", "waves", "baseline", *WORDS)), known
-    assert wide_of(workspace)[OF_INPUTS] == 1
-    assert wide_of(workspace)[OF_CROSSES] == (kind == "words")  # numbers without bins are not crossed
+    assert wide_of(workspace)[WideCount.INPUTS] == 1
+    assert wide_of(workspace)[WideCount.CROSSES] == (kind == "words")  # numbers without bins are not crossed
 
 
 def test_wide_events_that_are_the_rule_stop_the_members_concerned() -> None:
@@ -110,7 +107,7 @@ def test_one_event_with_many_actions_does_not_join_them(at: int) -> None:
     workspace = learnt(with_others(events, range(at, at + 1)))
     inputs = inputs_of(workspace)
     assert inputs.tally[Known.ACTIONS] == 2
-    assert (inputs.wide[OF_ACTIONS], inputs.wide[CROWDING]) == (1, 0)
+    assert (inputs.wide[WideCount.ACTIONS], inputs.wide[WideCount.CROWDING]) == (1, 0)
     assert inputs.seen[:2].sum() == (299 if at == 0 else 300)  # its logged action is known later on
     assert all(able(workspace).values())
 

@@ -52,7 +52,7 @@ class Halving(Explorer):
 
         @entry_kernel
         def halving(
-            at: Exploration,
+            exploration: Exploration,
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
@@ -61,9 +61,9 @@ class Halving(Explorer):
             for i in range(len(score)):
                 score[i] = part
                 total += part
-                part *= np.float32(at.numbers[0])
+                part *= np.float32(exploration.numbers[0])
             for i in range(len(score)):
                 score[i] /= total
-            hold_floor(score, len(score), at.epsilon, True, scratch[WORK])
+            hold_floor(score, len(score), exploration.epsilon, True, scratch[WORK])
 
         return halving

@@ -13,8 +13,8 @@ OTHERS = sorted(set(PLACE.parent.parent.rglob("*.py")) - {PLACE})
 
 PUBLIC = {"numba", "numba.extending"}
 """Modules whose names Numba documents."""
-ANY_PLACE = {"_fields", "_replace", "_getvalue", "_numba_type_"}
-"""Private to look at, but documented: of named tuples, of structures, of values with a type of their own."""
+ANY_PLACE = {"_fields", "_replace", "_numba_type_"}
+"""Private to look at, but documented: of named tuples, of values with a type of their own."""
 
 MODULES = {
     "numba.core": {"cgutils", "sigutils"},
@@ -27,6 +27,7 @@ MEMBERS = {
     *("_compiler", "_compiling_counter", "_customize_flags"),  # of dispatchers
     *("_final_module", "_finalize_dynamic_globals", "_finalized", "_get_module_for_linking"),
     *("_linking_libraries", "_optimize_final_module"),  # of libraries of code
+    "_getvalue",  # of structures
 }
 """Private members of Numba's objects."""
 SETTINGS = {"_nrt", "no_cfunc_wrapper"}

@@ -46,4 +46,4 @@ def draw_index(probabilities: list[float], uniform: float) -> int:
         left -= probability
         if left < 0:  # never after a probability of 0, which leaves the rest as it was
             return action
-    return max((action for action, each in enumerate(probabilities) if each > 0), default=0)
+    return max((action for action, probability in enumerate(probabilities) if probability > 0), default=0)

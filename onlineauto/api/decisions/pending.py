@@ -201,10 +201,10 @@ def _encode(event: EncodedEvent) -> msgspec.Raw:
 def _builtin(value: Any) -> Any:
     """Return the features of a context or of actions as values that MessagePack can have."""
     if isinstance(value, Mapping):
-        return {key: _builtin(each) for key, each in value.items()}
+        return {key: _builtin(item) for key, item in value.items()}
     value = plain(value)
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return [_builtin(each) for each in value]
+        return [_builtin(item) for item in value]
     return float(value) if type(value) is int and value.bit_length() > 63 else value
 
 

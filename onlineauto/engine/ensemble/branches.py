@@ -116,8 +116,8 @@ def merge_moments(
     base: tuple[Any, Any], ends: Sequence[tuple[Any, Any]], parts: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean and the variance merged from those of the base and of branches."""
-    mean = merge_statistic(base[0], [each[0] for each in ends], parts)
-    squares = merge_statistic(base[1], [each[1] + (each[0] - base[0]) ** 2 for each in ends], parts)
+    mean = merge_statistic(base[0], [end[0] for end in ends], parts)
+    squares = merge_statistic(base[1], [end[1] + (end[0] - base[0]) ** 2 for end in ends], parts)
     return mean, np.maximum(squares - (mean - base[0]) ** 2, 0.0)
 
 
@@ -142,8 +142,8 @@ def merge_squares(
     that forget, rest or are limited do not add up, so no weight is farther from those of the base and of the
     ends (`weights_of`, computed if None) than these are from each other.
     """
-    information = merge_statistic(base.information, [each.information for each in ends], parts)
-    products = merge_statistic(base.products, [each.products for each in ends], parts)
+    information = merge_statistic(base.information, [end.information for end in ends], parts)
+    products = merge_statistic(base.products, [end.products for end in ends], parts)
     information = 0.5 * (information + information.T)
     least = 0.5 / (len(information) * initial_variance)
     if _exceeds(information, least):
@@ -155,7 +155,7 @@ def merge_squares(
         known = np.maximum(known, least)
         information, spread = (basis * known) @ basis.T, (basis / known) @ basis.T
     if weights_of is None:
-        weights_of = [np.linalg.inv(each.information) @ each.products for each in (base, *ends)]
+        weights_of = [np.linalg.inv(sums.information) @ sums.products for sums in (base, *ends)]
     least_of, width = np.min(weights_of, axis=0), np.ptp(weights_of, axis=0) + 1e-9  # more than rounding
     weights = _bounded(weights, information, np.array([least_of - width, least_of + 2.0 * width]))
     factors = np.minimum(1.0, np.sqrt(initial_variance / spread.diagonal()))
@@ -213,13 +213,13 @@ def merge_cells(
     rows = np.flatnonzero(np.logical_or.reduce(changes).any(axis=1))
     if not len(rows):
         return weights, spread
-    tables = [(each[0][rows], each[1][rows]) for each in (base, *ends)]
+    tables = [(moments[0][rows], moments[1][rows]) for moments in (base, *ends)]
     sure = [
         1.0 / np.where(variance > 0.0, variance, initial_variance).astype(np.float64)
         for _, variance in tables
     ]
     times = []
-    limit = max(float(each.max()) for each in sure)
+    limit = max(float(information.max()) for information in sure)
     for own, n, changed in zip(sure[1:], learnt, changes, strict=True):
         with np.errstate(divide="ignore"):
             since = np.minimum(np.log1p(-own / limit) / math.log(keeps), float(n))

@@ -200,8 +200,10 @@ class ClassEnsemble:
             ]
             regression = Sealed(make_regression(0, 0))
             units = ClassUnits(
-                np.array([each.score.address(*sealed, 0, 0, *own) for each, *own in kernels], np.int64),
-                np.array([each.learn.address(*sealed, _LESSON, 0, *own) for each, *own in kernels], np.int64),
+                np.array([kernel.score.address(*sealed, 0, 0, *own) for kernel, *own in kernels], np.int64),
+                np.array(
+                    [kernel.learn.address(*sealed, _LESSON, 0, *own) for kernel, *own in kernels], np.int64
+                ),
                 cast("Any", learn_regression).address(
                     regression, _LESSON, np.zeros(1, np.float32), 0, 0.0, 0.0
                 ),

@@ -50,7 +50,7 @@ from onlineauto.engine.ensemble.input_kernels import (
     index_of,
     joins,
     leave_out_stopped,
-    meet_event,
+    register_event,
     take_inputs,
     works,
 )
@@ -74,16 +74,23 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Buffers, Context, Label, LoopRun
     from onlineauto.features.records import Stream
 
-UNSURE = 2.0
+PRIOR_VARIANCE = 2.0
 """Variance of the constant and of weights that begin above 0, and the maximum of all later on."""
 
-NEW = 0.5
-"""Variance of a weight of bandits that begins at 0; `UNSURE` on single lines, whose scale may change."""
+NEW_VARIANCE = 0.5
+"""Variance of a weight of bandits that begins at 0.
 
-OF_LEVEL = 0.25
+Such a weight has `PRIOR_VARIANCE` on single lines, whose scale may change.
+"""
+
+LEVEL_FACTOR = 0.25
 """Factor of a level as an input, which keeps the weight of the level nearer to 0 at first."""
 
-KEEPS, LATEST = 0.9995, 2000.0
+KEEPS = 0.9995
+"""Part of the earlier information that weights retain at each event; bandits may retain more."""
+
+LATEST = 2000.0
+"""Number of latest events over which errors and costs are averaged."""
 
 _LEAST_NOISE, _YOUNG = 0.02, 64.0
 """Bounds of the factor of an event's noise: at least the first, and at least the second divided by the number
@@ -133,7 +140,7 @@ def _add_up_scores(buffers: Buffers, n: int, members: int, origin: float) -> Non
 @inline_kernel
 def _level(ensemble: Ensemble, buffers: Buffers, n: int, column: int) -> np.float64:
     """Return the level of a column of the scores of `n` actions, from their sum, as an input."""
-    return OF_LEVEL * _scale_cost(ensemble, buffers.members.totals[column] / n)
+    return LEVEL_FACTOR * _scale_cost(ensemble, buffers.members.totals[column] / n)
 
 
 @inline_kernel
@@ -213,7 +220,7 @@ def _learn_members(
     if all_rest(members, 0, n):
         return
     features, known = inputs.tally[Known.FEATURES], inputs.tally[Known.ACTIONS]
-    new, joined = meet_event(run, actions, buffers.members.known), joins(inputs)
+    new, joined = register_event(run, actions, buffers.members.known), joins(inputs)
     repeats = new or joined
     if new:
         forget_products(buffers, action, action + 1)
@@ -321,7 +328,7 @@ def _widen(ensemble: Ensemble, cost: float) -> None:
     for i in range(last):
         total += ensemble.weights[i]
     for i in range(last + 1, len(ensemble.weights)):
-        total += OF_LEVEL * ensemble.weights[i]
+        total += LEVEL_FACTOR * ensemble.weights[i]
     wider = ensemble.range[1] - ensemble.range[0]
     if ensemble.n_levels > 0:
         costs, scale = ensemble.costs, width / wider
@@ -372,7 +379,7 @@ def learn_ensemble(
         cost = ensemble.range[0] + _scale_cost(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:
         _learn_members(context, stream, actions, learnt, cost, trusted)
-        leave_out_stopped(ensemble, buffers.members.scored, UNSURE if simple else NEW)
+        leave_out_stopped(ensemble, buffers.members.scored, PRIOR_VARIANCE if simple else NEW_VARIANCE)
     _widen(ensemble, np.float64(label.cost))
 
 
@@ -431,4 +438,4 @@ def _learn_weights(
     learn_squares(
         ensemble.weights, ensemble.spread, inputs, ensemble.scratch[1], Observed(cost, noise, keeps, 1)
     )
-    cut_off(ensemble.spread, len(inputs), UNSURE, ensemble.scratch[1])
+    cut_off(ensemble.spread, len(inputs), PRIOR_VARIANCE, ensemble.scratch[1])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import NEW, UNSURE
+from onlineauto.engine.ensemble.combiner_kernels import NEW_VARIANCE, PRIOR_VARIANCE
 from onlineauto.engine.ensemble.inputs import INPUTS_VERSION, make_inputs
 from onlineauto.engine.ensemble.member import LEARNT, Needs, Sizes, Work
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, needs_of, states_of
@@ -115,7 +115,7 @@ def able_scores(ensemble: Ensemble) -> dict[str, bool]:
 
 def new_variance(ensemble: Ensemble) -> float:
     """Return the variance of a weight that begins at 0."""
-    return NEW if ensemble.n_levels else UNSURE
+    return NEW_VARIANCE if ensemble.n_levels else PRIOR_VARIANCE
 
 
 def begin(ensemble: Ensemble) -> None:
@@ -124,8 +124,8 @@ def begin(ensemble: Ensemble) -> None:
     for member in states_of(ensemble).members:
         ensemble.weights[weight_of(ensemble, member.names[0])] = member.first_weight
     ensemble.weights[0] = 1.0 - ensemble.weights.sum()
-    variances = np.where(ensemble.weights > 0.0, UNSURE, new_variance(ensemble))
-    variances[constant_of(ensemble)] = UNSURE
+    variances = np.where(ensemble.weights > 0.0, PRIOR_VARIANCE, new_variance(ensemble))
+    variances[constant_of(ensemble)] = PRIOR_VARIANCE
     ensemble.spread[:] = np.diag(variances)
 
 

@@ -51,8 +51,13 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.search import Live
 
 _RAREST = 32.0
+"""Maximum propensity weight of an event, relative to an event that was logged with a uniform choice."""
 
-_FIRST, _SOON = 512, 0.5
+_FIRST_EVENTS = 512
+"""Number of first learnt events of which the ensemble scores all actions."""
+
+_EARLY_LEVEL = 0.5
+"""Level at which losses lean towards the ensemble, so that it scores all actions of each event."""
 
 _SELDOM = 1.0 / 12.0
 """An action is logged very seldom if its probability is less than this part of that of uniform choice."""
@@ -103,7 +108,7 @@ def scores_all(live: Live) -> bool:
     members = ensemble.members
     if predicts(ensemble) or not live.tests.by_loss or len(members.rests) == 0 or not joins(members.inputs):
         return True
-    soon = live.tally[Tally.LEARNT] < _FIRST or is_better(ensemble.test.loss, _SOON)
+    soon = live.tally[Tally.LEARNT] < _FIRST_EVENTS or is_better(ensemble.test.loss, _EARLY_LEVEL)
     return bool(soon or is_one_in_eight(live))
 
 

@@ -25,14 +25,12 @@ from onlineauto.engine.ensemble.least_squares_kernels import leave_out
 from onlineauto.engine.ensemble.member import Need
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.ensemble import (
-    CROWDING,
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
-    OF_ACTIONS,
-    OF_INPUTS,
     InputKind,
     Known,
+    WideCount,
 )
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.hash_constants import GOLDEN
@@ -283,11 +281,11 @@ def _register_actions(run: LoopRun, actions: Actions, index: NDArray[np.int64]) 
         if index[action] < 0:
             _register_action(inputs, action_key(run, actions, action))
     if not joins(inputs):
-        inputs.wide[CROWDING] = max(inputs.wide[CROWDING] - 1, 0)
+        inputs.wide[WideCount.CROWDING] = max(inputs.wide[WideCount.CROWDING] - 1, 0)
         return
-    inputs.wide[OF_ACTIONS] += 1
-    inputs.wide[CROWDING] += _SHARE - 1
-    if inputs.wide[CROWDING] > (_SHARE - 1) * _RARE:
+    inputs.wide[WideCount.ACTIONS] += 1
+    inputs.wide[WideCount.CROWDING] += _SHARE - 1
+    if inputs.wide[WideCount.CROWDING] > (_SHARE - 1) * _RARE:
         inputs.seen[0] = 0
     else:
         inputs.tally[Known.ACTIONS] = known
@@ -310,10 +308,10 @@ def _register_line(run: LoopRun, line: int) -> None:
 
 
 @inline_kernel
-def is_rule(inputs: Inputs, at: int) -> bool:
+def is_rule(inputs: Inputs, entry: int) -> bool:
     """Count a learnt event that is too wide; return whether such events are many, and one in eight."""
-    inputs.wide[at] += 1
-    return bool(inputs.wide[at] > _RARE and _SHARE * inputs.wide[at] > inputs.seen[MOST_ACTIONS])
+    inputs.wide[entry] += 1
+    return bool(inputs.wide[entry] > _RARE and _SHARE * inputs.wide[entry] > inputs.seen[MOST_ACTIONS])
 
 
 @kernel
@@ -371,11 +369,11 @@ def _can_register(run: LoopRun, actions: Actions, line: int) -> bool:
     too_many = too_many or (
         tally[Known.NUMBERS] <= MOST_NUMBERS and tally[Known.NUMBERS] + numbers > MOST_NUMBERS
     )
-    return not too_many or is_rule(inputs, OF_INPUTS)
+    return not too_many or is_rule(inputs, WideCount.INPUTS)
 
 
 @inline_kernel
-def meet_event(run: LoopRun, actions: Actions, index: NDArray[np.int64]) -> bool:
+def register_event(run: LoopRun, actions: Actions, index: NDArray[np.int64]) -> bool:
     """Register the features of the context, and the actions, of a learnt event.
 
     `index` has the index of each action that was learnt before, and -1 for the others. Returns whether

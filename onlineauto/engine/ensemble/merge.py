@@ -30,8 +30,8 @@ from onlineauto.engine.ensemble.combiner_kernels import (
     _SLOWEST,
     KEEPS,
     LATEST,
-    OF_LEVEL,
-    UNSURE,
+    LEVEL_FACTOR,
+    PRIOR_VARIANCE,
 )
 from onlineauto.engine.ensemble.ensemble import drop_stopped
 from onlineauto.engine.ensemble.number_bin_kernels import MEMORY
@@ -69,7 +69,7 @@ def merge_ensembles(
     """Return approximately the ensemble that a single learner of all events would have."""
     _check(base, ends)
     inputs, all_branches = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
-    base_branch, *branches = [each._replace(ordered=ordered) for each in all_branches]
+    base_branch, *branches = [branch._replace(ordered=ordered) for branch in all_branches]
     members = states_of(base).members
     states = [
         member.merge(
@@ -84,11 +84,11 @@ def merge_ensembles(
     ]
     everyone = [base, *ends]
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
-    base, *ends = everyone = [_widen_range(drop_stopped(each, inputs), widest) for each in everyone]
-    began, *sums = [sums_of(each.weights, each.spread) for each in everyone]
+    base, *ends = everyone = [_widen_range(drop_stopped(ensemble, inputs), widest) for ensemble in everyone]
+    began, *sums = [sums_of(ensemble.weights, ensemble.spread) for ensemble in everyone]
     parts = shares(learnt, exponential_retention(_retention(began, sums, learnt)), ordered=ordered)
-    all_weights = [each.weights for each in everyone]
-    weights, spread = merge_squares(began, sums, parts, UNSURE, weights_of=all_weights)
+    all_weights = [ensemble.weights for ensemble in everyone]
+    weights, spread = merge_squares(began, sums, parts, PRIOR_VARIANCE, weights_of=all_weights)
     return base._replace(
         weights=weights,
         spread=spread,
@@ -157,7 +157,7 @@ def _widen_range(ensemble: Ensemble, widest: NDArray[np.float64]) -> Ensemble:
     costs, constant = ensemble.costs.copy(), constant_of(ensemble)
     if width > 0.0 and wider > width:
         scale, lower = width / wider, (low - widest[0]) / wider
-        others = weights[:constant].sum() + OF_LEVEL * weights[constant + 1 :].sum()
+        others = weights[:constant].sum() + LEVEL_FACTOR * weights[constant + 1 :].sum()
         weights[constant] = scale * weights[constant] + lower * (1.0 - others)
         spread[constant] *= scale
         spread[:, constant] *= scale
@@ -178,7 +178,9 @@ def _merge_errors(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int
 def _merge_costs(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
     """Return the mean and the variance of costs over all branches, and their number of events."""
     seen = float(base.costs[CostSoFar.EVENTS])
-    moments = [(each.costs[CostSoFar.MEAN], each.costs[CostSoFar.VARIANCE]) for each in (base, *ends)]
+    moments = [
+        (ensemble.costs[CostSoFar.MEAN], ensemble.costs[CostSoFar.VARIANCE]) for ensemble in (base, *ends)
+    ]
     parts = shares(learnt, mean_retention(seen, LATEST))
     mean, variance = merge_moments(moments[0], moments[1:], parts)
     return np.array([min(seen + sum(learnt), LATEST) * (base.n_levels > 0), mean, variance])
@@ -195,17 +197,21 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
     for end in ends:
         _add_features(inputs, end)
         _add_actions(inputs, end)
-    inputs.tally[Known.WIDEST] = max(each.tally[Known.WIDEST] for each in all_inputs)
+    inputs.tally[Known.WIDEST] = max(branch_inputs.tally[Known.WIDEST] for branch_inputs in all_inputs)
     inputs.wide[:] = np.maximum(base.wide + sum(end.wide - base.wide for end in ends), 0)
-    numbers = [_numbers_of(inputs, each) for each in all_inputs]
+    numbers = [_numbers_of(inputs, branch_inputs) for branch_inputs in all_inputs]
     for number in range(min(int(inputs.tally[Known.NUMBERS]), MOST_NUMBERS)):
         _merge_number(inputs, base, number, list(zip(ends, numbers[1:], strict=True)), known)
-    actions = [_actions_of(inputs, each) for each in all_inputs]
-    counts = [_event_counts(each, of) for each, of in zip(all_inputs, actions, strict=True)]
+    actions = [_actions_of(inputs, branch_inputs) for branch_inputs in all_inputs]
+    counts = [
+        _event_counts(end, input_of_action) for end, input_of_action in zip(all_inputs, actions, strict=True)
+    ]
     inputs.seen[:] = counts[0] + sum(count - counts[0] for count in counts[1:])
     branches = [
-        Branch(None, _inputs_of(inputs, each, of, known), of, action, np.stack([counts[0], count], axis=1))
-        for each, of, action, count in zip(all_inputs, numbers, actions, counts, strict=True)
+        Branch(
+            None, _inputs_of(inputs, end, number, known), number, action, np.stack([counts[0], count], axis=1)
+        )
+        for end, number, action, count in zip(all_inputs, numbers, actions, counts, strict=True)
     ]
     return inputs, branches
 
@@ -301,7 +307,7 @@ def _merge_number(
 ) -> None:
     """Merge the mean, the variance, the latest values and the bins of a merged number."""
     merged_numbers = inputs.numbers
-    owners = [(end, int(np.flatnonzero(of == number)[0])) for end, of in ends if number in of]
+    owners = [(end, int(np.flatnonzero(indices == number)[0])) for end, indices in ends if number in indices]
     began, seen = number < base.tally[Known.NUMBERS], int(base.seen[-1])
     learnt = np.array([int(end.seen[-1]) - seen for end, _ in owners])
     parts = shares(learnt, mean_retention(float(seen) if began else 0.0, MEMORY))

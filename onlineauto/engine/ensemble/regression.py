@@ -151,10 +151,10 @@ def merge_regression(
     result = make_regression(max(rows, min(known, MOST_ACTIONS)), max(columns, n))
     result.prepared[:] = n, known
     for action in range(1 if known > MOST_ACTIONS else known):
-        if not any(_has_begun(each, action) for each in (base, *branches)):
+        if not any(_has_begun(branch, action) for branch in (base, *branches)):
             continue  # the state before the first event
         taken = [times_taken(*branch.seen[action].tolist()) for branch in branches]
-        sums = [_sums(each, action, n, initial_variance, keeps) for each in (base, *branches)]
+        sums = [_sums(branch, action, n, initial_variance, keeps) for branch in (base, *branches)]
         (began, *ends), weights_of = [each for each, _ in sums], [each for _, each in sums]
         parts = shares(taken, exponential_retention(keeps), ordered=base.ordered)
         weights, spread = merge_squares(began, ends, parts, initial_variance, weights_of=weights_of)
@@ -287,8 +287,8 @@ class RegressionMember(Member):
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Any:
         """Return the base with regressions merged by least squares; inputs may be new in any order."""
         began, *ends = [
-            each._replace(state=each.state.regression, inputs=self.merged_inputs(each, inputs))
-            for each in (base, *branches)
+            branch._replace(state=branch.state.regression, inputs=self.merged_inputs(branch, inputs))
+            for branch in (base, *branches)
         ]
         variance, keeps = self.least_squares
         regression = merge_regression(began, ends, inputs, variance, self.width(inputs), keeps=keeps)
@@ -321,10 +321,10 @@ class WaveMember(RegressionMember):
 
     def comparable(self, base: Branch, branches: Sequence[Branch]) -> list[Branch]:
         """Return the branches, without what those have learnt whose values are new in another order."""
-        orders = [self.order(each) for each in branches]
+        orders = [self.order(branch) for branch in branches]
         return [
-            each if (order == np.arange(len(order))).all() else without_learning(each, base)
-            for each, order in zip(branches, orders, strict=True)
+            branch if (order == np.arange(len(order))).all() else without_learning(branch, base)
+            for branch, order in zip(branches, orders, strict=True)
         ]
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Any:

@@ -98,7 +98,7 @@ def _own_features(run: LoopRun, slot: int) -> int:
 
 
 @entry_kernel
-def settle_slot(
+def finish_slot(
     context: Context, stream: Stream, results: Results, event: int, counts: bool, holdout: bool
 ) -> None:
     """Fill in the row of a predicted slot: number its actions as in the event, and take the first action.

@@ -116,7 +116,7 @@ def lease_is_due(live: Live) -> bool:
 
 
 @inline_kernel
-def meets_namespace(run: LoopRun, event: int, actions: Actions, cursor: NDArray[np.int64]) -> bool:
+def observes_namespace(run: LoopRun, event: int, actions: Actions, cursor: NDArray[np.int64]) -> bool:
     """Count the namespaces of the event at the cursor, once per event; return whether one is new."""
     if cursor[Cursor.STEP] >= Step.COUNTED:
         return False

@@ -118,7 +118,7 @@ def leave_out(run: LoopRun, results: Results, event: int, label: Label) -> None:
 
 
 @inline_kernel
-def settle_bandit(
+def finish_bandit(
     run: LoopRun, results: Results, event: int, label: Label, learns: bool, buffers: Buffers
 ) -> bool:
     """Fill in the row of a ranked event; return whether its logged action has a known probability."""

@@ -83,11 +83,11 @@ def weight_of(run: LoopRun, actions: Actions, label: Label, slot: int, policy: i
 
 
 @inline_kernel
-def run_on(at: Context, stream: Stream) -> LoopRun:
+def run_on(context: Context, stream: Stream) -> LoopRun:
     """Return the `LoopRun` of a context on the block `stream`."""
     return LoopRun(
-        at.task, at.rule, at.layout, at.interactions, at.again,
-        at.scratch, stream, at.model, at.live, at.screen,
+        context.task, context.rule, context.layout, context.interactions, context.again,
+        context.scratch, stream, context.model, context.live, context.screen,
     )  # fmt: skip
 
 

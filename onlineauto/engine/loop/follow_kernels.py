@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.ensemble.evidence_kernels import ensemble_column, predicts
-from onlineauto.engine.event.outcome_kernels import explore, rank_placed, settle_bandit
+from onlineauto.engine.event.outcome_kernels import explore, finish_bandit, rank_placed
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.loop import Actions, Cursor, Label, LoopSignal
 from onlineauto.engine.records.search import PLACES, Tally
@@ -124,7 +124,7 @@ def follow_events(
         new = rank_placed(run, results, event, buffers, column)
         if exploration.active:
             explore(context, results, event, label, learns, mode, new)
-        settle_bandit(run, results, event, label, learns, buffers)
+        finish_bandit(run, results, event, label, learns, buffers)
         cursor[Cursor.EVENT] = event + 1
         if learns:
             note_cost(exploration, label.cost - label.initial)

@@ -79,11 +79,11 @@ class OneEvent:
             ahead=NO_AHEAD,
         )
         self.cursor = np.zeros(4, np.int64)
-        room = np.zeros(SIZES, np.int64)
-        room[NAMES] = len(reader.namespaces)
-        room[LINES], room[SPANS] = limit, most_spans(len(context.value.scratch.groups))
-        room[FEATURES] = features
-        room[WIDEST] = _widest(layout, min(len(buffers.cell), layout.max_crossed // limit))
+        capacities = np.zeros(SIZES, np.int64)
+        capacities[NAMES] = len(reader.namespaces)
+        capacities[LINES], capacities[SPANS] = limit, most_spans(len(context.value.scratch.groups))
+        capacities[FEATURES] = features
+        capacities[WIDEST] = _widest(layout, min(len(buffers.cell), layout.max_crossed // limit))
         sealed = context, Sealed(stream), Sealed(self.results)
         encoded = reader.encoded() if isinstance(reader, MappingReader) else None
         event = Single(
@@ -92,7 +92,7 @@ class OneEvent:
             read=0 if encoded is None else encoded.kernel,
             data=_NO_DATA if encoded is None else encoded.data,
             sizes=reader.sizes,
-            most=room,
+            most=capacities,
             seen=np.zeros(0, bool) if seen is None or seen.all() else seen,
             cursor=self.cursor,
             row=self.results.rows.view(np.uint64),
@@ -175,12 +175,12 @@ def one_event(
     return OneEvent(loop, context, model, layout, reader, int(mode))
 
 
-def _widest(layout: StreamLayout, room: int) -> int:
-    """Return the number of own features of an action up to which all products surely fit into `room`."""
-    few, many = 0, room
+def _widest(layout: StreamLayout, capacity: int) -> int:
+    """Return the number of own features of an action up to which all products surely fit into `capacity`."""
+    few, many = 0, capacity
     while few < many:
         share = (few + many + 1) // 2
-        if layout.most_features(share) <= room:
+        if layout.most_features(share) <= capacity:
             few = share
         else:
             many = share - 1

@@ -15,10 +15,10 @@ from onlineauto.engine.ensemble.evidence_kernels import ensemble_column, predict
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.keep_kernels import keep_weight, weigh
 from onlineauto.engine.event.new_action_kernels import note_learnt_parts
-from onlineauto.engine.event.outcome_kernels import explore, leave_out, open_row, rank_placed, settle_bandit
+from onlineauto.engine.event.outcome_kernels import explore, finish_bandit, leave_out, open_row, rank_placed
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.loop.follow_kernels import hand_over
-from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
+from onlineauto.engine.loop.visit_kernels import finish_line, label_to_learn, visit_actions
 from onlineauto.engine.outliers.outlier_kernels import (
     find_outlier,
     is_far,
@@ -141,7 +141,7 @@ def run_events(
             if predicts(run.live.ensemble):
                 row.raw = buffers.score[0, ensemble_column(buffers)]
                 row.prediction = clip(run.model.shared, row.raw)
-            labelled = settle_line(run, results, event, label)
+            labelled = finish_line(run, results, event, label)
         elif ahead:
             labelled = bool(label.action >= 0 and label.probability > _ZERO)
         else:
@@ -149,7 +149,7 @@ def run_events(
             new = rank_placed(run, results, event, buffers, column)
             if exploration.active:
                 explore(context, results, event, label, learns, mode, new)
-            labelled = settle_bandit(run, results, event, label, learns, buffers)
+            labelled = finish_bandit(run, results, event, label, learns, buffers)
             if learns:
                 note_cost(exploration, label.cost - label.initial)
                 if exploration.sees_errors:

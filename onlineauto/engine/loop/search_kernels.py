@@ -8,10 +8,10 @@ from onlineauto.engine.ensemble.evidence_kernels import count_event_left_out
 from onlineauto.engine.event.live_config_kernels import (
     compares_rewards,
     count_left_out,
-    meets_namespace,
     note_logged,
     observe_losses,
     observe_rewards,
+    observes_namespace,
     signal_before_test,
     verdict,
 )
@@ -35,7 +35,7 @@ def before_event(
     """Count the namespaces of the event at the cursor; set the signal of the first decision that is due."""
     run = run_on(context, stream)
     cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END
-    if meets_namespace(run, cursor[Cursor.EVENT], actions, cursor):
+    if observes_namespace(run, cursor[Cursor.EVENT], actions, cursor):
         cursor[Cursor.SIGNAL] = LoopSignal.NEW_NAMESPACE
     elif learns:
         cursor[Cursor.SIGNAL] = signal_before_test(run, cursor)

@@ -40,7 +40,7 @@ class Semantics:
     """The choices in which native mode and Vowpal Wabbit differ; the defaults are native mode."""
 
     # Name of the variable that contains this object, as ``module:variable``.
-    place: str = "onlineauto.engine.loop.semantics:NATIVE"
+    variable: str = "onlineauto.engine.loop.semantics:NATIVE"
     # Options that make a workspace of these semantics.
     flags: Mapping[str, Any] = field(default_factory=dict)
     quirks: Quirks = NO_QUIRKS  # Oddities that the kernels of an event follow.
@@ -82,7 +82,7 @@ class Semantics:
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
         """Return the recipe of a copy: this very object, because it is immutable and contains kernels."""
-        return resolve_name, (self.place,)
+        return resolve_name, (self.variable,)
 
 
 NATIVE = Semantics()

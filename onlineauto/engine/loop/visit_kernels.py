@@ -131,9 +131,9 @@ def visit_actions(
                 fours = phase == Pass.LEARN and directly and run.live.n > 1
                 if fours and _learn_fours(run, actions, action, label, example, buffers):
                     continue
-                for seat in range(run.live.n if learns and not apart else 1):
+                for turn_of_config in range(run.live.n if learns and not apart else 1):
                     short_loop()
-                    slot = learner(run.live, turn if apart else seat) if learns else 0
+                    slot = learner(run.live, turn if apart else turn_of_config) if learns else 0
                     place = place_of(run.live, slot, 1 if phase == Pass.ESTIMATE else 0)
                     estimates = (
                         phase == Pass.ESTIMATE and action == label.action and label.probability > _ZERO
@@ -170,7 +170,7 @@ def visit_actions(
 
 
 @inline_kernel
-def settle_line(run: LoopRun, results: Results, event: int, label: Label) -> bool:
+def finish_line(run: LoopRun, results: Results, event: int, label: Label) -> bool:
     """Fill in the loss and the final prediction of a single line; return whether it is labelled."""
     task, rule, shared = run.task, run.rule, run.model.shared
     row = results.rows[event]

@@ -12,7 +12,7 @@ from onlineauto.engine.ensemble.member import Lesson, Part
 from onlineauto.engine.ensemble.regression import make_regression
 from onlineauto.engine.ensemble.regression_kernels import grow_regression, learn_regression
 from onlineauto.engine.ensemble.states import states_of
-from onlineauto.engine.event.ccb_slot_kernels import settle_slot
+from onlineauto.engine.event.ccb_slot_kernels import finish_slot
 from onlineauto.engine.event.cost_bound_kernels import bound_costs
 from onlineauto.engine.loop.buffers import NO_AHEAD, enough_room, enough_scratch, make_buffers
 from onlineauto.engine.loop.search_kernels import after_event, before_event
@@ -102,7 +102,7 @@ def make_units(
         explore=pmf_address(explorer, exploration),
         policies=_address(exploration.policies > 0, visit_policies, *on, *event),
         bounds=_address(exploration.bounds, bound_costs, *on, _ACTIONS, _ZERO),
-        ccb_slot=_address(task.slots, settle_slot, *on, Sealed(results), 0, True, True),
+        ccb_slot=_address(task.slots, finish_slot, *on, Sealed(results), 0, True, True),
         before_event=_address(searching, before_event, *on, _CURSOR, _ACTIONS, True),
         after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL, _ZERO),
         score_ensemble=_address(context.live.ensemble.on, score_ensemble, *on, _ACTIONS, _LABEL, True),

@@ -400,7 +400,7 @@ def check_rewards(configuration: Configuration) -> None:
         ) from None
 
 
-_OF_PAIRED: Final = ("champion_test", "cost_range", "min_prob", "feature_cost", "on_drift")
+_PAIRED_OPTIONS: Final = ("champion_test", "cost_range", "min_prob", "feature_cost", "on_drift")
 
 
 def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews: bool) -> None:
@@ -409,7 +409,7 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
     paired = automl.is_paired(control.paired)
     oracle = automl.oracle_type or control.oracle
     reasons = (
-        (not paired, _OF_PAIRED, "--estimator robust, which compares a bound on each one's reward"),
+        (not paired, _PAIRED_OPTIONS, "--estimator robust, which compares a bound on each one's reward"),
         (not renews, ("search", "feature_cost"), f"--oracle_type {oracle}"),
     )
     for holds, names, what in reasons:

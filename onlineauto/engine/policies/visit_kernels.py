@@ -84,11 +84,11 @@ def normal_of(state: np.uint64) -> F32:
 
 
 @kernel
-def draw_noise(at: Exploration) -> F32:
+def draw_noise(exploration: Exploration) -> F32:
     """Draw the noise (float32) to add to the cost that a member is about to learn."""
-    number = normal_of(mix_state(at.random[0], np.uint64(at.counts[DRAWN])))
-    at.counts[DRAWN] += 1
-    return np.float32(at.numbers[RndNumber.NOISE]) * number
+    number = normal_of(mix_state(exploration.random[0], np.uint64(exploration.counts[DRAWN])))
+    exploration.counts[DRAWN] += 1
+    return np.float32(exploration.numbers[RndNumber.NOISE]) * number
 
 
 @kernel
@@ -141,17 +141,22 @@ def pseudo_cost(cost: F32, psi: F32, share: F32, least: F32, norm: F32) -> F32:
 
 @inline_kernel
 def add_policy(
-    at: Exploration, n: int, least: F32, norm: F32, explored: NDArray[np.float32], order: NDArray[np.int32]
+    exploration: Exploration,
+    n: int,
+    least: F32,
+    norm: F32,
+    explored: NDArray[np.float32],
+    order: NDArray[np.int32],
 ) -> F32:
     """Add a policy's vote, shared by its best actions, and its scores (`FILLED`) to the sums.
 
     Returns the norm (float32): the sum of all shares, each at least `least`. With `sums_by_rank` ranks count.
     """
     votes, sums, ranked = explored[VOTES], explored[SUMS], explored[WORK]
-    leading = count_leaders(explored[FILLED], n, at.first_only, order, ranked)
-    share = _ONE / np.float32(at.policies) / np.float32(leading)
+    leading = count_leaders(explored[FILLED], n, exploration.first_only, order, ranked)
+    share = _ONE / np.float32(exploration.policies) / np.float32(leading)
     for i in range(n):
-        sums[i if at.quirks.sums_by_rank else order[i]] += ranked[i]
+        sums[i if exploration.quirks.sums_by_rank else order[i]] += ranked[i]
     for i in range(leading):
         before = votes[order[i]]
         if before < least:
@@ -175,15 +180,15 @@ def poisson(number: F32) -> int:
 
 
 @kernel
-def draw_time(at: Exploration, policy: int) -> int:
+def draw_time(exploration: Exploration, policy: int) -> int:
     """Draw the number of times that a model learns an event; 1 for the first model of a greedified bag."""
-    if at.numbers[GREEDIFY] > 0.0 and policy == 0:
+    if exploration.numbers[GREEDIFY] > 0.0 and policy == 0:
         return 1
-    if at.quirks.steps_generator:
-        at.random[0] = step_on(at.random[0])
-        return poisson(number_of(at.random[0]))
-    at.counts[DRAWN] += 1
-    return poisson(mix_number(at.random[0], np.uint64(at.counts[DRAWN] - 1)))
+    if exploration.quirks.steps_generator:
+        exploration.random[0] = step_on(exploration.random[0])
+        return poisson(number_of(exploration.random[0]))
+    exploration.counts[DRAWN] += 1
+    return poisson(mix_number(exploration.random[0], np.uint64(exploration.counts[DRAWN] - 1)))
 
 
 @inline_kernel
@@ -209,20 +214,26 @@ def _bag(
     run: LoopRun, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
     """Let the policies of a bag vote, and learn a drawn number of times; return the result of `score_all`."""
-    at, scratch, n = run.task.exploration, buffers.explored, actions.n
+    exploration, scratch, n = run.task.exploration, buffers.explored, actions.n
     counted = printed = 0
-    for policy in range(at.policies):
+    for policy in range(exploration.policies):
         counted, printed = score_all(run, actions, label, slot, part_of(run, policy), buffers)
         add_vote(
-            scratch[FILLED], n, at.first_only, scratch[VOTES], scratch[SUMS], buffers.order, scratch[WORK]
+            scratch[FILLED],
+            n,
+            exploration.first_only,
+            scratch[VOTES],
+            scratch[SUMS],
+            buffers.order,
+            scratch[WORK],
         )
     for action in range(n):
         short_loop()
-        buffers.score[action, slot] = scratch[SUMS, action] / np.float32(at.policies)
+        buffers.score[action, slot] = scratch[SUMS, action] / np.float32(exploration.policies)
     if learns:
         screens = slot == 0
-        for policy in range(at.policies):
-            for _ in range(at.times[policy]):
+        for policy in range(exploration.policies):
+            for _ in range(exploration.times[policy]):
                 learn_as(run, actions, label, slot, policy, screens, buffers)
                 screens = False
     return counted, printed
@@ -252,14 +263,14 @@ def _choose_in_turn(
 
     `shown` is the number of features that VW prints for the first policy. Returns that of the last one.
     """
-    at, scratch, n = run.task.exploration, buffers.explored, actions.n
+    exploration, scratch, n = run.task.exploration, buffers.explored, actions.n
     least, psi = (
-        falling_floor(at, bool(at.numbers[CoverNumber.FALLS] > 0.0), n),
-        np.float32(at.numbers[CoverNumber.PSI]),
+        falling_floor(exploration, bool(exploration.numbers[CoverNumber.FALLS] > 0.0), n),
+        np.float32(exploration.numbers[CoverNumber.PSI]),
     )
-    add_policy(at, n, least, _ZERO, scratch, buffers.order)
-    norm = least * np.float32(n) + (_ONE / np.float32(at.policies) - least)
-    for policy in range(1, at.policies):
+    add_policy(exploration, n, least, _ZERO, scratch, buffers.order)
+    norm = least * np.float32(n) + (_ONE / np.float32(exploration.policies) - least)
+    for policy in range(1, exploration.policies):
         _, shown = score_all(run, actions, label, slot, policy + 1, buffers)
         if learns:
             for action in range(n):
@@ -267,7 +278,7 @@ def _choose_in_turn(
                 buffers.target[action] = pseudo_cost(
                     buffers.cost[action], psi, scratch[VOTES, action], least, norm
                 )
-        norm = add_policy(at, n, least, norm, scratch, buffers.order)
+        norm = add_policy(exploration, n, least, norm, scratch, buffers.order)
         if learns:
             for action in range(n):
                 short_loop()
@@ -300,14 +311,14 @@ def _distil(
 
     All score before any learns. The bonus of an action is the root of the mean squared error of guesses.
     """
-    at, scratch = run.task.exploration, buffers.explored
-    members = np.float32(at.policies - 1)
+    exploration, scratch = run.task.exploration, buffers.explored
+    members = np.float32(exploration.policies - 1)
     counted = printed = 0
-    for turn in range(1, at.policies + 1):
-        member = turn % at.policies
+    for turn in range(1, exploration.policies + 1):
+        member = turn % exploration.policies
         if member > 0:
             guess(run, actions, slot, member, buffers)
-            at.guesses[member] = scratch[WORK, max(int(label.action), 0)]
+            exploration.guesses[member] = scratch[WORK, max(int(label.action), 0)]
         counted, printed = score_all(run, actions, label, slot, part_of(run, member), buffers)
         for action in range(actions.n if member > 0 else 0):
             short_loop()
@@ -317,11 +328,11 @@ def _distil(
         short_loop()
         scratch[BONUS, action] = math.sqrt(scratch[BONUS, action] / members)
         buffers.score[action, slot] = scratch[FILLED, action]
-    for turn in range(1, at.policies + 1 if learns else 1):
-        member = turn % at.policies
+    for turn in range(1, exploration.policies + 1 if learns else 1):
+        member = turn % exploration.policies
         learnt = label
         if member > 0:
-            cost = draw_noise(at) + at.guesses[member]
+            cost = draw_noise(exploration) + exploration.guesses[member]
             learnt = Label(label.action, cost, _ONE, label.weight, label.initial)
         learn_as(run, actions, learnt, slot, member, member + slot == 0, buffers)
     return counted, printed
@@ -342,26 +353,26 @@ def visit_policies(
     A live config's score is the mean of its bag, or that of its first policy or champion model.
     """
     run, buffers = run_on(context, stream), context.buffers
-    at, scratch = run.task.exploration, buffers.explored
+    exploration, scratch = run.task.exploration, buffers.explored
     counted = printed = 0
     begin_squares(actions.n, buffers)
-    if learns and at.policy_kind == BAG:
-        for policy in range(at.policies):
-            at.times[policy] = draw_time(at, policy)
+    if learns and exploration.policy_kind == BAG:
+        for policy in range(exploration.policies):
+            exploration.times[policy] = draw_time(exploration, policy)
     for turn in range(run.live.n if learns else 1):
         slot = learner(run.live, turn) if learns else 0
         for action in range(actions.n):
             short_loop()
             scratch[VOTES, action] = scratch[SUMS, action] = _ZERO
-        if at.policy_kind == EPSILON_DECAY:
+        if exploration.policy_kind == EPSILON_DECAY:
             counted, printed = visit_models(run, actions, label, slot, learns, buffers)
-        elif at.policy_kind == BAG:
+        elif exploration.policy_kind == BAG:
             counted, printed = _bag(run, actions, label, slot, learns, buffers)
-        elif at.policy_kind == RND:
+        elif exploration.policy_kind == RND:
             counted, printed = _distil(run, actions, label, slot, learns, buffers)
-        elif at.policy_kind == COVER:
+        elif exploration.policy_kind == COVER:
             counted, printed = _cover(run, actions, label, slot, learns, buffers)
-    if compares and at.policy_kind == EPSILON_DECAY:
+    if compares and exploration.policy_kind == EPSILON_DECAY:
         compare_models(run)
     row = rows[0]
     row.shown_features = printed + actions.n * actions.repeated

@@ -39,14 +39,21 @@ MOST_PRODUCTS, MOST_KEYS = 512, 8
 """Maximum number of products of a context: 1 + 24 + 24 · 23 / 2, or 1 + 10 + 45 + 120, rounded up; and of
 features of a joined action that are crossed."""
 
-OF_INPUTS, OF_CROSSES, OF_BASELINE, OF_ACTIONS, CROWDING, WIDE = 0, 1, 4, 7, 8, 9
-"""Entries of the counts of wide events, and the number of entries.
 
-`OF_INPUTS` counts events with more new features or numbers than the tables have capacity for. At `OF_CROSSES`
-and `OF_BASELINE` begin three counts each: of events wider than the member's limits, in ascending order.
-`OF_ACTIONS` counts events with more new actions than there is capacity for. `CROWDING` grows by 7 with each
-of these and falls by 1 with each other event, so it grows while they are more than one event in eight.
-"""
+class WideCount(IntEnum):
+    """Entries of `Inputs.wide`, the counts of wide events.
+
+    `INPUTS` counts events with more new features or numbers than the tables have capacity for. At `CROSSES`
+    and `BASELINE` begin three counts each: of events wider than the member's limits, in ascending order.
+    `ACTIONS` counts events with more new actions than there is capacity for. `CROWDING` grows by 7 with each
+    of these and falls by 1 with each other event, so it grows while they are more than one event in eight.
+    """
+
+    INPUTS = 0
+    CROSSES = 1
+    BASELINE = 4
+    ACTIONS = 7
+    CROWDING = 8
 
 
 class InputKind(IntEnum):
@@ -148,7 +155,7 @@ class Inputs(NamedTuple):
     # The input of the bin that this bin was split from, or 0
     divided: NDArray[np.int64] = field("inputs", merge=jointly, predicts=True, saved=False)
     # Number of learnt events that exceeded each limit
-    wide: NDArray[np.int64] = field(WIDE, read=counts(), merge=jointly, predicts=True)
+    wide: NDArray[np.int64] = field(WideCount.CROWDING + 1, read=counts(), merge=jointly, predicts=True)
     # Number of events learnt with each action; the total
     seen: NDArray[np.int64] = field("seen", read=counts(), merge=jointly, predicts=True)
     # Key of each known action

@@ -100,9 +100,8 @@ class Units(NamedTuple):
     learn_ensemble: int  # learns the ensemble's weights and updates its tests
     learn_regression: int  # runs least squares of members
     grow_regression: int  # prepares the regressions of members for new inputs and actions
-    score_members: NDArray[
-        np.int64
-    ]  # [members]: kernels of each member, see `onlineauto.engine.ensemble.member`
+    # [members]: kernels of each member, see `onlineauto.engine.ensemble.member`
+    score_members: NDArray[np.int64]
     learn_members: NDArray[np.int64]  # [members]
     grow_members: NDArray[np.int64]  # [members]
 
@@ -205,9 +204,8 @@ class MemberBuffers(NamedTuple):
 
     taken: Taken
     scored: NDArray[np.bool_]  # [scores]: whether members have scored the event
-    scratch: NDArray[
-        np.int64
-    ]  # [members]: addresses of each member's scratch; outside of kernels a `SealedRecords`
+    # [members]: addresses of each member's scratch; outside of kernels a `SealedRecords`
+    scratch: NDArray[np.int64]
     known: NDArray[np.int64]  # [actions]: the index of each action that was learnt before, or -1
     crossed: NDArray[np.uint64]  # [Crossed, MOST_PRODUCTS]: products of the context, see `product_kernels`
     ends: NDArray[np.int64]  # [Ends]

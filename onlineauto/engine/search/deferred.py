@@ -29,7 +29,7 @@ class SearchChoices(msgspec.Struct, frozen=True, array_like=True):
     namespaces: list[bytes]
     serves: bool  # the ensemble predicts
     pool: list[Interaction]  # the screened interactions
-    held: list[Interaction]
+    of_champion: list[Interaction]
     known: list[bytes]  # namespaces that wildcards match
     left_out: list[bytes]
 
@@ -51,7 +51,7 @@ def control_of_search(searching: Searching, layout: StreamLayout) -> SearchChoic
         namespaces=list(configs.namespaces),
         serves=bool(configs.arrays.ensemble.serves),
         pool=list(screening.gains()),
-        held=sorted(screening.held),
+        of_champion=sorted(screening.of_champion),
         known=names["known"],
         left_out=names["left_out"],
     )
@@ -74,7 +74,7 @@ class Deferred:
             self._layout.restore(Stored({"known": control.known, "left_out": control.left_out}))
         if last is None or control != last:
             configs.follow(control.configs, control.namespaces, serves=control.serves)
-        screening.follow(control.pool, control.held, gains)
+        screening.follow(control.pool, control.of_champion, gains)
         self._control = control
         configs.arrays.schedule.lease[:] = NEVER
         configs.review(NEVER, looks=True)

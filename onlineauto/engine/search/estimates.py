@@ -39,7 +39,7 @@ class Estimates:
         """Compile or load the machine code of the bounds."""
         arrays = self._live_configs.arrays
         if arrays.tests.paired:
-            prepare(interval, self._live_configs.policy(0, RewardOwner.SELF), self._alpha)
+            prepare(interval, self._live_configs.interval_sums(0, RewardOwner.SELF), self._alpha)
         else:
             prepare(lower_bound, arrays.tests.evidence[0, RewardOwner.SELF], arrays.tests.robust)
             prepare(upper_bound, arrays.tests.evidence[0, RewardOwner.SELF], arrays.tests.robust)
@@ -117,22 +117,22 @@ class Estimates:
             float(last[RewardOwner.CHAMPION, 1]),
         )
 
-    def _bound(self, live: int, who: int, *, upper: bool) -> float:
-        """Return a bound on the reward of live config `live`, or of the champion (`who`)."""
+    def _bound(self, live: int, owner: int, *, upper: bool) -> float:
+        """Return a bound on the reward of live config `live`, or of the champion (`owner`)."""
         arrays = self._live_configs.arrays
         if not ENSEMBLE <= live < arrays.n:
             raise IndexError(f"there is no live config {live}: there are {arrays.n}")
         if arrays.tests.paired:
-            return self._interval(live, who, upper=upper)
+            return self._interval(live, owner, upper=upper)
         find = upper_bound if upper else lower_bound
-        return float(find(arrays.tests.evidence[live, who], arrays.tests.robust))
+        return float(find(arrays.tests.evidence[live, owner], arrays.tests.robust))
 
-    def _interval(self, live: int, who: int, *, upper: bool) -> float:
+    def _interval(self, live: int, owner: int, *, upper: bool) -> float:
         """Return a bound from the sums of an interval, clipped to the range of rewards."""
         configs = self._live_configs
         events = configs.champion_events if live == 0 else self.updates(live)
-        if live > 0 and who == RewardOwner.SELF:
+        if live > 0 and owner == RewardOwner.SELF:
             events = int(configs.arrays.tests.compared[live])
         low, high = configs.range
-        bounds = interval(configs.policy(live, who), self._alpha)
+        bounds = interval(configs.interval_sums(live, owner), self._alpha)
         return float(min(max(bounds[upper] / max(events, 1), low), high))

@@ -215,7 +215,7 @@ class LiveConfigs:
     def prepare(self, model: Model) -> None:
         """Compile or load the machine code that moves weights and penalties."""
         self._lanes.prepare(model)
-        if self._control.parks:
+        if self._control.keeps_waiting_weights:
             prepare_waiting(model, self._unlearnt)
 
     def open_block(self) -> None:
@@ -254,17 +254,17 @@ class LiveConfigs:
         """Number of events learnt since the last change of champion."""
         return int(self.arrays.tally[Tally.LEARNT]) - self._since
 
-    def policy(self, live: int, who: int) -> NDArray[np.float64]:
-        """Return the sums for an interval on the reward of a live config (`who` is `RewardOwner.SELF`).
+    def interval_sums(self, live: int, owner: int) -> NDArray[np.float64]:
+        """Return the sums for an interval on the reward of a live config (`owner` is `RewardOwner.SELF`).
 
-        With `who` = `RewardOwner.CHAMPION` they are the champion's sums over the same events.
+        With `owner` = `RewardOwner.CHAMPION` they are the champion's sums over the same events.
         """
         if live == ENSEMBLE:
-            sums: NDArray[np.float64] = self.arrays.ensemble.test.policies[who]
+            sums: NDArray[np.float64] = self.arrays.ensemble.test.policies[owner]
             return sums
         policies = self.arrays.statistics.policies
         sums = policies[live, RewardOwner.SELF]
-        if who == RewardOwner.SELF:
+        if owner == RewardOwner.SELF:
             return sums
         sums = policies[0, RewardOwner.SELF] - policies[live, RewardOwner.CHAMPION]
         sums[[FIRST_BOUND, BOUND]] = policies[0, RewardOwner.SELF, [FIRST_BOUND, BOUND]]
@@ -338,7 +338,7 @@ class LiveConfigs:
             self._removed.add(decision.live)
         elif isinstance(decision, Reopen):
             self._reopen(decision, model)
-        if isinstance(decision, Widen):
+        elif isinstance(decision, Widen):
             self.namespaces = sorted({*self.namespaces, *decision.names})
         elif isinstance(decision, Rotate):
             self._rotate(decision, model)
@@ -446,7 +446,7 @@ class LiveConfigs:
     def _rotate(self, decision: Rotate, model: Model) -> None:
         """Make a config live; a challenger starts from its parked state, or from a copy of the champion."""
         live, config = decision.live, decision.config
-        if 0 < live < len(self.configs) and live not in self._removed and self._control.parks:
+        if 0 < live < len(self.configs) and live not in self._removed and self._control.keeps_waiting_weights:
             self._park(live, model)
         self._removed.discard(live)
         self.configs[live:] = [config, *self.configs[live + 1 :]]
@@ -483,7 +483,7 @@ class LiveConfigs:
         lanes = self._lanes.lanes_of(live, model)
         cells, weights = learnt_cells(model, lanes, self._unlearnt)
         evidence = take(self.arrays, "waits", slots=[live])
-        evidence["policies"][0, RewardOwner.CHAMPION] = self.policy(live, RewardOwner.CHAMPION)
+        evidence["policies"][0, RewardOwner.CHAMPION] = self.interval_sums(live, RewardOwner.CHAMPION)
         self.waiting[self.configs[live]] = WaitingConfig(
             weights=weights,
             cells=cells,
@@ -560,7 +560,7 @@ class LiveConfigs:
             self._restart_ensemble_tests()
         self.waiting.clear()
         self._since = int(arrays.tally[Tally.LEARNT]) - int(schedule.updates[live])
-        former = self.policy(live, RewardOwner.CHAMPION)
+        former = self.interval_sums(live, RewardOwner.CHAMPION)
         for column in (tests.evidence, statistics.last):
             column[0] = column[live]
             column[1] = column[0][[RewardOwner.CHAMPION, RewardOwner.SELF]]

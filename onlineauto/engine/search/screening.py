@@ -70,7 +70,7 @@ class Screening:
         self._compile()
 
     @property
-    def held(self) -> frozenset[Interaction]:
+    def of_champion(self) -> frozenset[Interaction]:
         """The interactions that the champion has."""
         return frozenset(self._held)
 

@@ -120,7 +120,7 @@ class Searching:
     def __init__(self, configuration: Configuration, layout: StreamLayout, learner: Learner) -> None:
         options, control = configuration[AutomlOptions], control_of(configuration)
         hyperparameters = Hyperparameters(configuration)
-        slot_namespaces = (SLOT_NAME, INDEX_NAME) if control.tells_slots and layout.slots else ()
+        slot_namespaces = (SLOT_NAME, INDEX_NAME) if control.protects_slot_namespaces and layout.slots else ()
         self.options = options
         predictor = predicts_with(configuration, simple=learner.task.shape == Shape.SIMPLE)
         has_members = predictor == "ensemble" and can_have_members(learner.task)

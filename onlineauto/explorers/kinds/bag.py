@@ -92,14 +92,14 @@ class Bag(Explorer):
 
         @entry_kernel
         def bag(
-            at: Exploration,
+            exploration: Exploration,
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
         ) -> None:
             n, votes = len(score), scratch[VOTES]
             count(votes, n)
-            hold_floor(votes, n, at.epsilon, True, scratch[WORK])
+            hold_floor(votes, n, exploration.epsilon, True, scratch[WORK])
             rank_by_probability(votes, scratch[SUMS], n, order)
             for i in range(n):
                 score[i] = votes[order[i]]

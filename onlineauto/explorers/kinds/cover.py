@@ -98,14 +98,14 @@ class Cover(Explorer):
 
         @entry_kernel
         def cover(
-            at: Exploration,
+            exploration: Exploration,
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
         ) -> None:
             n, votes = len(score), scratch[VOTES]
-            least = falling_floor(at, bool(at.numbers[1] > 0.0), n)
-            hold_floor(votes, n, least * np.float32(n), not at.numbers[2] > 0.0, scratch[WORK])
+            least = falling_floor(exploration, bool(exploration.numbers[1] > 0.0), n)
+            hold_floor(votes, n, least * np.float32(n), not exploration.numbers[2] > 0.0, scratch[WORK])
             rank_by_probability(votes, scratch[SUMS], n, order)
             for i in range(n):
                 score[i] = votes[order[i]]

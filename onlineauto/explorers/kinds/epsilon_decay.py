@@ -165,11 +165,11 @@ class EpsilonDecay(Explorer):
 
         @entry_kernel
         def epsilon_decay(
-            at: Exploration,
+            exploration: Exploration,
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
         ) -> None:
-            greedy(score, len(score), np.float32(at.numbers[0]), at.first_only)
+            greedy(score, len(score), np.float32(exploration.numbers[0]), exploration.first_only)
 
         return epsilon_decay

@@ -70,16 +70,16 @@ class First(Explorer):
 
         @entry_kernel
         def first(
-            at: Exploration,
+            exploration: Exploration,
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
         ) -> None:
-            n, exploring = len(score), bool(at.counts[LEARNT] < at.numbers[0])
+            n, exploring = len(score), bool(exploration.counts[LEARNT] < exploration.numbers[0])
             for i in range(n):
                 score[i] = one / np.float32(n) if exploring else zero
             if not exploring:
                 score[0] = one
-            hold_floor(score, n, at.epsilon, True, scratch[WORK])
+            hold_floor(score, n, exploration.epsilon, True, scratch[WORK])
 
         return first

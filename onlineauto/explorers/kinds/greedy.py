@@ -44,11 +44,11 @@ class Greedy(Explorer):
 
         @entry_kernel
         def greedy(
-            at: Exploration,
+            exploration: Exploration,
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
         ) -> None:
-            spread(score, len(score), at.epsilon, at.first_only)
+            spread(score, len(score), exploration.epsilon, exploration.first_only)
 
         return greedy

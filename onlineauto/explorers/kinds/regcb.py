@@ -95,7 +95,10 @@ class Regcb(Explorer):
 
         @kernel
         def lowest(
-            at: Exploration, order: NDArray[np.int32], pmf: NDArray[np.float32], scratch: NDArray[np.float32]
+            exploration: Exploration,
+            order: NDArray[np.int32],
+            pmf: NDArray[np.float32],
+            scratch: NDArray[np.float32],
         ) -> None:
             """Choose the action whose range begins lowest; ties share the probability unless `first_only`."""
             n = len(pmf)
@@ -106,21 +109,21 @@ class Regcb(Explorer):
             for action in range(n):
                 tied += 1 if scratch[0, action] == low else 0
             share = one
-            if not at.quirks.ties_are_certain and not at.first_only and tied > 0:
+            if not exploration.quirks.ties_are_certain and not exploration.first_only and tied > 0:
                 share = one / np.float32(tied)
             for i in range(n):
-                alike = not at.first_only and scratch[0, order[i]] == low
+                alike = not exploration.first_only and scratch[0, order[i]] == low
                 pmf[i] = share if order[i] == best or alike else zero
 
         @entry_kernel
         def regcb(
-            at: Exploration,
+            exploration: Exploration,
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
         ) -> None:
-            if at.numbers[0] > 0.0:
-                lowest(at, order, score, scratch)
+            if exploration.numbers[0] > 0.0:
+                lowest(exploration, order, score, scratch)
             else:
                 spread_over_plausible(order, score, scratch)
 

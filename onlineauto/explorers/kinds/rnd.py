@@ -92,7 +92,7 @@ class Rnd(Explorer):
 
         @entry_kernel
         def rnd(
-            at: Exploration,
+            exploration: Exploration,
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
@@ -103,6 +103,6 @@ class Rnd(Explorer):
             for i in range(n):
                 score[i] -= euler * (bonus[order[i]] - most)
             softmax(score, n, one / most)
-            hold_floor(score, n, at.epsilon, True, scratch[WORK])
+            hold_floor(score, n, exploration.epsilon, True, scratch[WORK])
 
         return rnd

@@ -81,14 +81,17 @@ class ScaledSquarecb(Explorer):
 
         @entry_kernel
         def scaled_squarecb(
-            at: Exploration,
+            exploration: Exploration,
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
         ) -> None:
-            n, error, gamma = len(score), typical_error(at), 0.0
+            n, error, gamma = len(score), typical_error(exploration), 0.0
             if error > 0.0:
-                gamma = min(at.numbers[0] * math.sqrt(np.float64(n * at.counts[LEARNT])) / error, largest)
+                gamma = min(
+                    exploration.numbers[0] * math.sqrt(np.float64(n * exploration.counts[LEARNT])) / error,
+                    largest,
+                )
             best, total = score[0], zero
             for i in range(1, n):
                 short_loop()
@@ -99,7 +102,9 @@ class ScaledSquarecb(Explorer):
                     score[i] = np.float32(1.0 / np.float64(n))
                 total += score[i]
             score[0] = one - total
-            if score[n - 1] < at.epsilon / np.float32(n):  # the least probability, since scores ascend
-                hold_floor(score, n, at.epsilon, True, scratch[WORK])
+            if score[n - 1] < exploration.epsilon / np.float32(
+                n
+            ):  # the least probability, since scores ascend
+                hold_floor(score, n, exploration.epsilon, True, scratch[WORK])
 
         return scaled_squarecb

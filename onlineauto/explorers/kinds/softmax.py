@@ -67,13 +67,13 @@ class Softmax(Explorer):
 
         @entry_kernel
         def softmax(
-            at: Exploration,
+            exploration: Exploration,
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
         ) -> None:
             n = len(score)
-            spread(score, n, np.float32(at.numbers[0]))
-            hold_floor(score, n, at.epsilon, True, scratch[WORK])
+            spread(score, n, np.float32(exploration.numbers[0]))
+            hold_floor(score, n, exploration.epsilon, True, scratch[WORK])
 
         return softmax

@@ -133,18 +133,22 @@ class Squarecb(Explorer):
 
         @entry_kernel
         def squarecb(
-            at: Exploration,
+            exploration: Exploration,
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
         ) -> None:
-            n, scale, exponent = len(score), np.float32(at.numbers[0]), np.float32(at.numbers[1])
-            gamma = scale * np.float32(np.float64(at.counts[LEARNT]) ** np.float64(exponent))
-            if at.numbers[2] > 0.0:
-                spread_over_plausible(order, score, n, gamma, scratch, at.quirks.miscounts_left)
+            n, scale, exponent = (
+                len(score),
+                np.float32(exploration.numbers[0]),
+                np.float32(exploration.numbers[1]),
+            )
+            gamma = scale * np.float32(np.float64(exploration.counts[LEARNT]) ** np.float64(exponent))
+            if exploration.numbers[2] > 0.0:
+                spread_over_plausible(order, score, n, gamma, scratch, exploration.quirks.miscounts_left)
             else:
                 spread_over_all(score, n, gamma)
-            if at.numbers[2] == 0.0 or not at.quirks.no_floor_of_left:
-                hold_floor(score, n, at.epsilon, True, scratch[WORK])
+            if exploration.numbers[2] == 0.0 or not exploration.quirks.no_floor_of_left:
+                hold_floor(score, n, exploration.epsilon, True, scratch[WORK])
 
         return squarecb

@@ -94,12 +94,17 @@ class Synthcover(Explorer):
         zero, one, infinite = np.float32(0), np.float32(1), np.float32(np.inf)
 
         @kernel
-        def pour(at: Exploration, pmf: NDArray[np.float32], cost: NDArray[np.float32], n: int) -> None:
+        def pour(
+            exploration: Exploration, pmf: NDArray[np.float32], cost: NDArray[np.float32], n: int
+        ) -> None:
             """Fill in the probabilities of two or more actions by action number; raise `cost` accordingly."""
-            psi, size = np.float32(at.numbers[0]), int(at.numbers[1])
+            psi, size = np.float32(exploration.numbers[0]), int(exploration.numbers[1])
             bit = one / np.float32(size)
             for action in range(n):
-                pmf[action], cost[action] = zero, max(at.costs[LOW], min(cost[action], at.costs[HIGH]))
+                pmf[action], cost[action] = (
+                    zero,
+                    max(exploration.costs[LOW], min(cost[action], exploration.costs[HIGH])),
+                )
             poured = 0
             while poured < size:
                 best = 0
@@ -119,7 +124,7 @@ class Synthcover(Explorer):
 
         @entry_kernel
         def synthcover(
-            at: Exploration,
+            exploration: Exploration,
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
@@ -130,8 +135,8 @@ class Synthcover(Explorer):
                 return
             for i in range(n):
                 filled[order[i]] = score[i]
-            pour(at, pmf, filled, n)
-            hold_floor(pmf, n, at.epsilon, True, scratch[WORK])
+            pour(exploration, pmf, filled, n)
+            hold_floor(pmf, n, exploration.epsilon, True, scratch[WORK])
             for action in range(n):
                 filled[action] = -np.float32(action)
             rank_by_probability(pmf, filled, n, order)

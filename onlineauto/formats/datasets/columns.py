@@ -293,8 +293,8 @@ def problem_of_schema(columns: DatasetColumns, schema: Any) -> str:
     for name in chain.from_iterable(columns.actions.values()):
         kind = type_at(structs, name)
         if kind is None:
-            there = _list_names(structs.names)
-            return f"the structs in {columns.list!r} have no field {name!r}; there are {there}"
+            field_names = _list_names(structs.names)
+            return f"the structs in {columns.list!r} have no field {name!r}; there are {field_names}"
         if reason := why_unsupported(kind):
             return f"field {name!r} of {columns.list!r} is {reason}"
     return ""

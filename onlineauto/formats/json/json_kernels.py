@@ -21,12 +21,12 @@ from onlineauto.formats.json.ccb_kernels import (
     read_slot_list,
 )
 from onlineauto.formats.json.label_kernels import (
+    finish_context,
+    finish_label,
     give_label,
     read_label,
     read_label_index,
     read_label_property,
-    settle_context,
-    settle_label,
     take_label,
 )
 from onlineauto.formats.json.log_kernels import (
@@ -374,7 +374,7 @@ def _close(text: JsonText, stage: Stage, frame: Records) -> None:
         close_namespace(stage, frame)
         if frame.root:
             if text.rules.quirks.early_labels:
-                settle_context(text, stage)
+                finish_context(text, stage)
             event.closed = True
         elif frame.kind == NAMESPACE and event.line > 0 and stage.frames[event.depth - 1].kind >= SLOTS:
             close_slot(text, stage)
@@ -383,7 +383,7 @@ def _close(text: JsonText, stage: Stage, frame: Records) -> None:
         if frame.kind == OUTCOMES:
             rank_outcomes(stage)
     elif frame.kind == LABEL and text.rules.quirks.early_labels:
-        settle_label(event, stage.lines, stage.costs)
+        finish_label(event, stage.lines, stage.costs)
 
 
 @inline_kernel

@@ -378,7 +378,7 @@ def read_label_index(text: JsonText, p: int) -> int:
 
 
 @kernel
-def settle_label(event: Records, lines: Records, costs: Records) -> None:
+def finish_label(event: Records, lines: Records, costs: Records) -> None:
     """Assign the label to the current line, like VW at the end of a label object."""
     if event.found:
         add_staged_cost(event, lines, costs, event.line, event.action, event.cost, event.probability)
@@ -386,7 +386,7 @@ def settle_label(event: Records, lines: Records, costs: Records) -> None:
 
 
 @kernel
-def settle_context(text: JsonText, stage: Stage) -> None:
+def finish_context(text: JsonText, stage: Stage) -> None:
     """Assign the label to its line, by its index if it has one, at the end of the context, like VW."""
     event = text.event
     if event.index + 1 >= event.lines:
@@ -398,7 +398,7 @@ def settle_context(text: JsonText, stage: Stage) -> None:
     if event.index >= 0:
         event.line = event.index + 1
         event.index = -1
-    settle_label(event, stage.lines, stage.costs)
+    finish_label(event, stage.lines, stage.costs)
 
 
 @kernel

@@ -46,16 +46,18 @@ class EncodedEvent:
         event = object.__new__(EncodedEvent)
         event.context, event.actions = self.context, self.actions
         event._outcome = outcome = (chosen, _MISSING, cost, probability, _MISSING, _MISSING, _MISSING)
-        asked = self.data
-        if asked is None:
+        encoded = self.data
+        if encoded is None:
             event.data = None
         elif (
             type(chosen) is int and type(cost) is float and type(probability) is float and chosen < _MOST_INT
         ):
-            event.data = asked[:_OF_OUTCOME] + _outcome(b"i", chosen, b".g", cost, b"g", probability, b"...")
+            event.data = encoded[:_OUTCOME_START] + _pack_outcome(
+                b"i", chosen, b".g", cost, b"g", probability, b"..."
+            )
         else:
             known = marshal_values(outcome)
-            event.data = known and asked[:_OF_OUTCOME] + known[_HEAD:]
+            event.data = known and encoded[:_OUTCOME_START] + known[_HEAD:]
         return event
 
     def mapping(self) -> dict[str, Any]:
@@ -65,11 +67,12 @@ class EncodedEvent:
 
 
 _MOST_INT = 2**31
-_outcome = Struct("<ci2sdcd3s").pack
-"""Return what `marshal` writes for outcomes of the usual types, in a third of the time."""
+_pack_outcome: Final = Struct("<ci2sdcd3s").pack
+"""Encodes outcomes of the usual types like `marshal`, in a third of the time."""
 _NO_OUTCOME: Final = (_MISSING,) * (len(KEYS) - 2)
 """The missing values of an event with only context and actions; each is encoded as one byte."""
-_OF_OUTCOME: Final = -len(_NO_OUTCOME)
+_OUTCOME_START: Final = -len(_NO_OUTCOME)
+"""Index in an encoded event of its missing outcome."""
 
 
 def values_of(event: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -111,9 +111,9 @@ def plain_tree(value: object, where: str) -> Any:
     """
     builtin = plain(value)
     if isinstance(builtin, Mapping):
-        return {str(name): plain_tree(each, f"{where}: {name}") for name, each in builtin.items()}
+        return {str(name): plain_tree(item, f"{where}: {name}") for name, item in builtin.items()}
     if is_sequence(builtin):
-        return [plain_tree(each, f"{where}: {index}") for index, each in enumerate(builtin)]
+        return [plain_tree(item, f"{where}: {index}") for index, item in enumerate(builtin)]
     if builtin is not None and not isinstance(builtin, str | int | float):
         raise invalid_feature_error(builtin, where)
     if isinstance(builtin, float) and math.isinf(builtin):

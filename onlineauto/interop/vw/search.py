@@ -73,25 +73,25 @@ def search_fields(fields: Fields, search: VwSearch) -> VwSearch:
     learnt = fields.number("Q", search.learnt)
     fields.constant("Q", 0)  # index of the champion among the live configs
 
-    def count(each: tuple[int, int]) -> tuple[int, int]:
-        return fields.number("B", each[0]), fields.number("Q", each[1])
+    def count(entry: tuple[int, int]) -> tuple[int, int]:
+        return fields.number("B", entry[0]), fields.number("Q", entry[1])
 
-    def config(each: VwConfig) -> VwConfig:
-        elements = fields.items(each.elements, fields.bytes_, empty=b"")
+    def config(stored: VwConfig) -> VwConfig:
+        elements = fields.items(stored.elements, fields.bytes_, empty=b"")
         return VwConfig(
             elements,
-            fields.number("Q", each.lease),
-            fields.number("i", each.state),
-            fields.number("i", each.kind),
+            fields.number("Q", stored.lease),
+            fields.number("i", stored.state),
+            fields.number("i", stored.kind),
         )
 
-    def live(each: VwLive) -> VwLive:
-        own = estimator_fields(fields, each.own)
-        index, gives_way = fields.number("Q", each.config), bool(fields.number("B", each.gives_way))
-        return VwLive(own, index, gives_way, estimator_fields(fields, each.champion))
+    def live(stored: VwLive) -> VwLive:
+        own = estimator_fields(fields, stored.own)
+        index, gives_way = fields.number("Q", stored.config), bool(fields.number("B", stored.gives_way))
+        return VwLive(own, index, gives_way, estimator_fields(fields, stored.champion))
 
-    def waiting(each: tuple[float, int]) -> tuple[float, int]:
-        return fields.number("f", each[0]), fields.number("Q", each[1])
+    def waiting(entry: tuple[float, int]) -> tuple[float, int]:
+        return fields.number("f", entry[0]), fields.number("Q", entry[1])
 
     return VwSearch(
         learnt,
@@ -115,8 +115,8 @@ def estimator_fields(fields: Fields, estimator: VwEstimator) -> VwEstimator:
 
 
 def _read_bound(fields: Fields, bound: VwBound) -> VwBound:
-    def bucket(each: tuple[int, bool, float]) -> tuple[int, bool, float]:
-        return fields.number("Q", each[0]), bool(fields.number("B", each[1])), fields.number("d", each[2])
+    def bucket(entry: tuple[int, bool, float]) -> tuple[int, bool, float]:
+        return fields.number("Q", entry[0]), bool(fields.number("B", entry[1])), fields.number("d", entry[2])
 
     observations = fields.number("Q", bound.observations)
     total, low, mid = (fields.number("d", value) for value in (bound.total, bound.low, bound.mid))
@@ -143,9 +143,9 @@ def decay_fields(fields: Fields, decay: VwDecay) -> VwDecay:
     """Read or write the state, with the number of models in `decay`; return it."""
     fields.constant("I", len(decay.evidence))
     evidence = []
-    for each in decay.evidence:
-        fields.constant("I", len(each))
-        evidence.append(tuple([estimator_fields(fields, estimator) for estimator in each]))
+    for estimators in decay.evidence:
+        fields.constant("I", len(estimators))
+        evidence.append(tuple([estimator_fields(fields, estimator) for estimator in estimators]))
     fields.constant("I", len(decay.place))
     position = tuple([fields.number("Q", position) for position in decay.place])
     return VwDecay(tuple(evidence), position, fields.number("Q", decay.audited))

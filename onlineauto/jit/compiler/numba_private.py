@@ -35,6 +35,7 @@ __all__ = [
     "stack_array",
     "stack_words",
     "type_of_operation",
+    "value_of",
 ]
 
 # Numba would emit a wrapper for calls from C, which does not call kernels. It would also emit more code for
@@ -89,7 +90,7 @@ def _compile_for_callers(dispatcher: Any, signature: Any) -> Any:
         normalize: Any = sigutils.normalize_signature  # Numba is not typed
         plain: Any = types.unliteral
         argument_types, return_type = normalize(signature)
-        arguments = tuple(plain(each) for each in argument_types)
+        arguments = tuple(plain(argument) for argument in argument_types)
         known = dispatcher.overloads.get(arguments)
         if known is not None:
             return known.entry_point
@@ -158,4 +159,10 @@ def stack_array(context: Any, builder: Any, kind: Any, like: NDArray[Any]) -> An
     array.data = make.alloca_once(builder, item, size=integers(like.size)[0])
     array.shape = make.pack_array(builder, integers(*like.shape))
     array.strides = make.pack_array(builder, integers(*like.strides))
-    return array._getvalue()
+    return value_of(array)
+
+
+def value_of(structure: Any) -> Any:
+    """Return the LLVM value of a structure of Numba, such as an array."""
+    # Numba has no public name for it.
+    return structure._getvalue()

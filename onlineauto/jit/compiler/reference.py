@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import from_dtype, types
 from numba.extending import infer_getattr, lower_getattr_generic, models, register_model
 
-from onlineauto.jit.compiler.numba_private import AttributeTemplate
+from onlineauto.jit.compiler.numba_private import AttributeTemplate, value_of
 from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKind
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def load_argument(context: Any, builder: Any, kind: Kind, words: Any, at: int) -
 
 
 def _load_items(context: Any, builder: Any, kind: RecordKind | TupleKind, words: Any, at: int) -> Any:
-    items = [load(context, builder, each, words, at + i) for each, i in places_of(kind.items)]
+    items = [load(context, builder, item, words, at + i) for item, i in places_of(kind.items)]
     return context.make_tuple(builder, type_of(kind, argument=True), items)
 
 
@@ -150,7 +150,7 @@ def _load_array(context: Any, builder: Any, kind: ArrayKind, words: Any, at: int
     axes = [_load_word(builder, words, at + 3 + i, _WORD) for i in range(2 * kind.ndim)]
     array.shape = _gather(builder, array.shape.type, axes[: kind.ndim])
     array.strides = _gather(builder, array.strides.type, axes[kind.ndim :])
-    return array._getvalue()  # noqa: SLF001 - Numba has no other name for it
+    return value_of(array)
 
 
 def _gather(builder: Any, kind: Any, parts: list[Any]) -> Any:
@@ -164,8 +164,8 @@ def store(context: Any, builder: Any, kind: Any, value: Any, words: Any, at: int
     """Emit the instructions that store a value of a kind as words; return the number of words."""
     if isinstance(kind, types.BaseTuple):
         begin, items = at, kind.types  # type: ignore[attr-defined]
-        for i, each in enumerate(items):
-            at += store(context, builder, each, builder.extract_value(value, i), words, at)
+        for i, item in enumerate(items):
+            at += store(context, builder, item, builder.extract_value(value, i), words, at)
         return at - begin
     if kind is types.none:
         return 0

@@ -321,7 +321,9 @@ class Router:
         methods, parts = self._plain.get(path), dict[str, str]()
         if methods is None:
             candidates = ((pattern.fullmatch(path), methods) for pattern, methods in self._patterns)
-            match, methods = next((each for each in candidates if each[0] is not None), (None, {}))
+            match, methods = next(
+                (candidate for candidate in candidates if candidate[0] is not None), (None, {})
+            )
             parts = {} if match is None else match.groupdict()
         endpoint = methods.get("GET" if verb == "HEAD" else verb)
         return endpoint or self.missing(verb, given_path, methods), parts

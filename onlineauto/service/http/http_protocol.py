@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
     from onlineauto.service.http.endpoint import Router
 
-_STATUS: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
+_STATUS: Final = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
+}
 _BODILESS: Final = (204, 304)
 _CLOSE: Final = b"connection: close\r\n"
 _KEEP: Final = b"connection: keep-alive\r\n"

@@ -108,7 +108,7 @@ def options_in(export: Export) -> tuple[list[str], list[str], list[str]]:
             searched.append(shlex.join(group))
             continue
         if not supplied & others:
-            words += [each for each in group if each != "--cb_explore_adf"]
+            words += [word for word in group if word != "--cb_explore_adf"]
     if epsilon is not None:
         words += ["--epsilon", f"{epsilon:g}"]
     if "--automl" not in words:
@@ -158,7 +158,7 @@ def slot_lines(line: bytes) -> list[bytes]:
     <BLANKLINE>
     """
     parsed = msgspec.json.decode(line, type=_Line)
-    shared = {name: each for name, each in parsed.context.items() if name not in ("_multi", "_slots")}
+    shared = {name: value for name, value in parsed.context.items() if name not in ("_multi", "_slots")}
     actions = msgspec.json.decode(parsed.context["_multi"], type=list[msgspec.Raw])
     slots = msgspec.json.decode(parsed.context["_slots"], type=list[dict[str, msgspec.Raw]])
     lines, shown = [], set[int]()
@@ -169,7 +169,7 @@ def slot_lines(line: bytes) -> list[bytes]:
         left = [action for action in every if action in inside and action not in shown]
         chosen = outcome.actions[0]
         index = left.index(chosen)
-        own = {key: each for key, each in slot.items() if not key.startswith("_")}
+        own = {key: value for key, value in slot.items() if not key.startswith("_")}
         context = {**shared, **own, SLOT: {name: 1}, "_multi": [actions[action] for action in left]}
         label = label_of(outcome.cost, outcome.probabilities[0], index)
         lines.append(decision_line(label, msgspec.json.encode(context)) + b"\n")

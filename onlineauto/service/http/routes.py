@@ -166,7 +166,7 @@ def openapi_document(handlers: type) -> dict[str, Any]:
     }
 
 
-def _operation(route: Endpoints, schema_of: dict[str, Any], said: str) -> dict[str, Any]:
+def _operation(route: Endpoints, schema_of: dict[str, Any], summary: str) -> dict[str, Any]:
     refusal = {"application/json": {"schema": schema_of[str(Problem)]}}
     answers: dict[str, Any] = {
         status: {"description": meaning, "content": refusal} for status, meaning in _REFUSALS.items()
@@ -180,7 +180,7 @@ def _operation(route: Endpoints, schema_of: dict[str, Any], said: str) -> dict[s
         success["content"] = {route.kind: {}}
     operation: dict[str, Any] = {
         "operationId": f"{route.method.lower()}_{route.name}_{abs(route.path.count('/'))}",
-        "summary": said,
+        "summary": summary,
         "responses": {str(route.status): success, **answers},
     }
     if route.body is not None:

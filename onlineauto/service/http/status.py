@@ -230,7 +230,7 @@ COUNTERS: Final = metrics_of("counter")
 GAUGES: Final = metrics_of("gauge")
 """Meanings of the gauges, by field of the status; their names are ``onlineauto_FIELD``."""
 _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
-_BOUNDS: Final = (*(str(each) for each in _BUCKETS), "+Inf")
+_BOUNDS: Final = (*(str(bound) for bound in _BUCKETS), "+Inf")
 
 
 class _Seconds:

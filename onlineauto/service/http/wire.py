@@ -163,7 +163,7 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
     def rank_request(self, new_id: Callable[[], str]) -> RankRequest:
         """Return the request; `new_id` creates the id of the decision if the body has none."""
         named = _named(self.actions)
-        if unknown := [each for each in self.excluded if each not in named]:
+        if unknown := [action for action in self.excluded if action not in named]:
             raise RefusedError(f"excluded names {unknown[0]!r}, which is none of the actions")
         return RankRequest(
             new_id() if self.event_id is None else self.event_id,
@@ -370,7 +370,7 @@ class Problem(msgspec.Struct):
 
 def personalizer_answer(ranked: Ranked) -> PersonalizerAnswer:
     """Return an answer in the format of Personalizer."""
-    ranking = [RankedAction(*each) for each in zip(ranked.ids, ranked.probabilities, strict=True)]
+    ranking = [RankedAction(*pair) for pair in zip(ranked.ids, ranked.probabilities, strict=True)]
     return PersonalizerAnswer(ranking, ranked.event_id, ranked.ids[0])
 
 
@@ -387,7 +387,7 @@ def personalizer_slots_answer(asked: SlotsRankRequest, ranked: Sequence[Ranked])
     """Return the answer for slots in the format of Personalizer."""
     both = zip(asked.slots, ranked, strict=True)
     return PersonalizerSlotsAnswer(
-        [SlotResponse(slot.id, each.ids[0]) for slot, each in both], asked.event_id
+        [SlotResponse(slot.id, ranking.ids[0]) for slot, ranking in both], asked.event_id
     )
 
 

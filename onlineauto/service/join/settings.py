@@ -253,7 +253,7 @@ class RuleBook:
     def state(self) -> tuple[int, list[tuple[int, float, JoinRules]]]:
         """Return the current number, and all rules with their numbers and expiry times."""
         rules = sorted(self._rules.items())
-        return self.current, [(number, self._until.get(number, 0.0), each) for number, each in rules]
+        return self.current, [(number, self._until.get(number, 0.0), rule) for number, rule in rules]
 
     @classmethod
     def of(

@@ -398,7 +398,7 @@ class Experiment:
                 for name in names
             ],
             sample_ratio=self._part.ratio(arms[CONTROL], arms[TREATMENT]),
-            guardrails=[self._guarded(quantity, each) for quantity, each in self._guards()],
+            guardrails=[self._guarded(quantity, guard) for quantity, guard in self._guards()],
             unmatched=self.unmatched,
             alarms=list(self.alarms),
             epoch=self.epoch,
@@ -410,7 +410,7 @@ class Experiment:
             "settings": msgspec.to_builtins(self._settings),
             "times": [self._began, self._changed],
             "numbers": [self.changes, self.unmatched, self._parts, self.epoch, self._began_epoch],
-            "held": [[position, msgspec.to_builtins(each)] for position, each in self._held.items()],
+            "held": [[position, msgspec.to_builtins(rewards)] for position, rewards in self._held.items()],
             "alarms": msgspec.to_builtins(self.alarms),
             "broken": [list(each) for each in sorted(self._broken)],
             "scales": {

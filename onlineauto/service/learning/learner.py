@@ -75,7 +75,7 @@ class Models:
         for path in self.folder.glob("*.oam"):
             status = path.stat()
             models.append(ModelVersion(path.stem, status.st_mtime, status.st_size))
-        return sorted(models, key=lambda each: (each.time, each.name))
+        return sorted(models, key=lambda model: (model.time, model.name))
 
     def path(self, name: str) -> Path:
         """Return the file of a model."""

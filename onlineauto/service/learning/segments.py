@@ -62,7 +62,7 @@ class _Sums(msgspec.Struct):
 
     def halve(self) -> None:
         self.weight, self.earned = self.weight / 2.0, self.earned / 2.0
-        self.preferred = {name: each / 2.0 for name, each in self.preferred.items()}
+        self.preferred = {name: weight / 2.0 for name, weight in self.preferred.items()}
         self.chosen = {name: (count / 2.0, sum_ / 2.0) for name, (count, sum_) in self.chosen.items()}
 
 
@@ -144,11 +144,11 @@ class Segments:
         return segments
 
     def _frequent(self) -> list[tuple[str, _Sums]]:
-        return sorted(self._sums.items(), key=lambda each: -each[1].decisions)
+        return sorted(self._sums.items(), key=lambda item: -item[1].decisions)
 
 
 def _summary(name: str, sums: _Sums) -> SegmentSummary:
-    action = max(sums.preferred, key=lambda each: sums.preferred[each])
+    action = max(sums.preferred, key=lambda action_name: sums.preferred[action_name])
     count, earned = sums.chosen.get(action, (0.0, 0.0))
     others = sums.weight - count
     return SegmentSummary(
@@ -165,12 +165,12 @@ def _names_in(context: bytes) -> Iterator[str]:
     """Yield the names of the categorical features of a context."""
     for namespace, raw in _CONTEXT.decode(context).items():
         value = msgspec.json.decode(raw) if namespace != "_multi" else None
-        for each in value if isinstance(value, list) else (value,):
-            if not isinstance(each, dict):
-                if name := _name_of(namespace, each):
+        for item in value if isinstance(value, list) else (value,):
+            if not isinstance(item, dict):
+                if name := _name_of(namespace, item):
                     yield name[:80]
                 continue
-            for feature, inner in each.items():
+            for feature, inner in item.items():
                 if name := _name_of(f"{namespace}: {feature}", inner):
                     yield name[:80]
 

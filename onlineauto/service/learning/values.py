@@ -144,7 +144,7 @@ class Values:
 
     def state(self) -> dict[str, Any]:
         """Return the evidence and the curve as values that a model file can store."""
-        evidence = {name: list(each) for name, each in self._evidence.items()}
+        evidence = {name: list(estimators) for name, estimators in self._evidence.items()}
         state = _State(evidence, self.agreement, self.points, self._stride, self._recent)
         values: dict[str, Any] = msgspec.to_builtins(state, builtin_types=(np.ndarray,))
         return values
@@ -152,14 +152,16 @@ class Values:
     @classmethod
     def of(cls, state: dict[str, Any]) -> Values:
         """Return the values of a `state`."""
-        made, kept = cls(), msgspec.convert(state, _State)
-        made.agreement, made.points = kept.agreement, kept.points
-        made._stride, made._recent = kept.stride, kept.recent
-        for name, fresh in made._evidence.items():
-            stored = Stored(kept.evidence[name], f"values.{name}").items()
-            arrays = [each.array_like(array).copy() for each, array in zip(stored, fresh, strict=True)]
-            made._evidence[name] = Evidence(*arrays)
-        return made
+        values, stored = cls(), msgspec.convert(state, _State)
+        values.agreement, values.points = stored.agreement, stored.points
+        values._stride, values._recent = stored.stride, stored.recent
+        for name, fresh in values._evidence.items():
+            estimators = Stored(stored.evidence[name], f"values.{name}").items()
+            arrays = [
+                estimator.array_like(array).copy() for estimator, array in zip(estimators, fresh, strict=True)
+            ]
+            values._evidence[name] = Evidence(*arrays)
+        return values
 
     def _agree(self, probability: NDArray[np.float64], reward: NDArray[np.float64]) -> None:
         for chance, earned in zip(probability.tolist(), reward.tolist(), strict=True):

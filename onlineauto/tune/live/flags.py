@@ -46,7 +46,7 @@ def space_of_flags(names: Sequence[str], events: Events) -> Space:
     options = [name for name in names if name != INTERACTIONS]
     parameters = dict(space_of_options(REGISTRY, options).parameters) if options else {}
     if INTERACTIONS in names:
-        parameters |= {names: Categorical([False, True]) for names in _searched_interactions(events)}
+        parameters |= {name: Categorical([False, True]) for name in _searched_interactions(events)}
     return Space(parameters)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PURPOSE = 1
 _SMALL = 1000
 """Maximum size of a space in which untried configs are preferred."""
-_OF_PRIOR = 0.5
+_PRIOR_SHARE = 0.5
 """The share of random configs that are drawn from the prior, if the space has one."""
 _TRIES = 50
 """Maximum number of random configs that are drawn to find an untried one."""
@@ -103,7 +103,7 @@ class Searcher(ABC):
         return config
 
     def _draw_config(self, rng: np.random.Generator, *, is_first: bool = False) -> Config:
-        if self.space.has_prior and (is_first or rng.random() < _OF_PRIOR):
+        if self.space.has_prior and (is_first or rng.random() < _PRIOR_SHARE):
             return self.space.draw(rng, centre=is_first)
         return self.space.decode(rng.random(self.space.width))
 

@@ -44,7 +44,7 @@ _LEAST = 0.04
 _WIDEST = 0.2
 _CONDITIONAL = 0.05
 """Width of all kernels in a space with conditions, unless there are fewer than 20."""
-_OF_CELL = 0.5
+_CELL_WIDTH = 0.5
 """Minimum width of kernels as a part of the width of a whole number."""
 _PRIOR = 10.0
 """The weight of a prior's logarithm in a proposal is this number divided by the number of results."""
@@ -197,7 +197,7 @@ class TpeSearcher(Searcher):
         ]
         self._plain = [name for name in space.parameters if name not in self._choices]
         self._is_conditional = any(parameter.when for parameter in space.parameters.values())
-        self._cells = np.array([_OF_CELL / space.parameters[name].size for name in self._plain])
+        self._cells = np.array([_CELL_WIDTH / space.parameters[name].size for name in self._plain])
         self._categories = [space.parameters[name].categories for name in self._choices]
         self._rows: dict[tuple[Any, ...], int] = {}
         self._size = 0

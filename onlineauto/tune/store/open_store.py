@@ -21,7 +21,7 @@ _LOG: Final = logging.getLogger("onlineauto")
 _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 5.0
 """Seconds between two attempts to reach a store, at first and at most."""
-_OF_USER: Final = re.compile(r"(://[^:/?#@]*):.*@", re.DOTALL)
+_PASSWORD: Final = re.compile(r"(://[^:/?#@]*):.*@", re.DOTALL)
 _T = TypeVar("_T")
 _IN_QUERY: Final = re.compile(r"((?:^|[?&\s])(?:ssl)?password=)[^&\s]*", re.IGNORECASE)
 
@@ -32,7 +32,7 @@ def without_password(url: str) -> str:
     >>> without_password("mysql://me:sec/r@t@host/db?password=other&x=1")
     'mysql://me:***@host/db?password=***&x=1'
     """
-    return _IN_QUERY.sub(r"\1***", _OF_USER.sub(r"\1:***@", url))
+    return _IN_QUERY.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
 
 
 def _in_database(url: str, name: str) -> Store:

@@ -29,7 +29,7 @@ from onlineauto.cluster.partitions.text_file import (
     text_paths,
 )
 from onlineauto.engine.ensemble.branches import Branch
-from onlineauto.engine.ensemble.combiner_kernels import UNSURE
+from onlineauto.engine.ensemble.combiner_kernels import PRIOR_VARIANCE
 from onlineauto.engine.ensemble.regression import merge_regression, settle
 from onlineauto.engine.ensemble.regression_kernels import KEEPS
 from onlineauto.engine.stream.source import read_blocks
@@ -391,8 +391,8 @@ def test_a_settled_regression_merges_to_the_same_bits() -> None:
     n, actions = state.prepared.tolist()
     counts = np.stack([inputs.seen // 2, inputs.seen], axis=1)
     base = Branch(state, np.arange(n), np.arange(0), np.arange(actions), counts, ordered=True)
-    branches = [base._replace(state=each) for each in (state, settle(state, UNSURE, KEEPS))]
-    merged = [merge_regression(base, [each, base], inputs, UNSURE, n) for each in branches]
+    branches = [base._replace(state=each) for each in (state, settle(state, PRIOR_VARIANCE, KEEPS))]
+    merged = [merge_regression(base, [each, base], inputs, PRIOR_VARIANCE, n) for each in branches]
     assert (state.n_waiting[:actions] > 0).any()
     for one, other in zip(*merged, strict=True):
         assert one.tobytes() == other.tobytes()

@@ -246,7 +246,7 @@ class Search:
         place = len(self.live)
         if not self.has_empty_place:
             place = min(range(1, place), key=lambda each: (known.promises[each], known.updates[each]))
-        return self._seat(place, late[0], f"namespaces met late: {_text(self.late)}")
+        return self._seat(place, late[0], f"namespaces seen late: {_text(self.late)}")
 
     def _extend_or_replace(self, place: int, known: Known) -> list[Decision]:
         """Double a lease; unless the config is the champion or promising, what had less goes first."""

@@ -48,7 +48,7 @@ from onlineauto.engine.ensemble.product_kernels import (
     take_products,
 )
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_PRODUCTS, OF_BASELINE, Known
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_PRODUCTS, Known, WideCount
 from onlineauto.jit import entry_kernel, inline_kernel, short_loop
 from onlineauto.state.schema import between, field, finite, jointly, make, record
 
@@ -176,7 +176,7 @@ def learn_baseline(
     run, members, buffers = run_on(context, stream), context.live.ensemble.members, context.buffers
     n, cells, shift = _take_products(run, actions, buffers), scratch.cells, shift_of(state.weights.shape[1])
     n_seen = min(np.float64(members.inputs.seen[MOST_ACTIONS] + 1), LATEST)
-    note_width(members.inputs, n, OF_BASELINE)
+    note_width(members.inputs, n, WideCount.BASELINE)
     if lesson.known >= 0 and works(members, lesson.score) and n <= _MOST_FEATURES:
         products, keys = buffers.members.crossed[Crossed.PRODUCTS], buffers.members.keys
         single, end = buffers.members.ends[Ends.SINGLE], buffers.members.ends[Ends.PAIRED]
@@ -230,7 +230,7 @@ class Baseline(CellMember):
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> BaselineState:
         """Return the merged cells, and the merged mean and errors of the costs."""
-        began, ends = base.state.costs, [each.state.costs for each in branches]
+        began, ends = base.state.costs, [branch.state.costs for branch in branches]
         parts = shares(count_learnt(branches), mean_retention(float(branches[0].seen[-1, 0]), LATEST))
         mean, variance = merge_moments(began, ends, parts)
         error = merge_statistic(began[_Cost.ERROR], [end[_Cost.ERROR] for end in ends], parts)

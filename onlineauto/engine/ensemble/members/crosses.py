@@ -53,8 +53,8 @@ from onlineauto.engine.records.ensemble import (
     MOST_CROSSED,
     MOST_KEYS,
     MOST_PRODUCTS,
-    OF_CROSSES,
     Known,
+    WideCount,
 )
 from onlineauto.jit import entry_kernel, inline_kernel, short_loop
 from onlineauto.state.schema import between, field, finite, jointly, make, record
@@ -106,7 +106,7 @@ def _ends_of(
     """
     members, n = run.live.ensemble.members, take_context(run, actions, buffers)
     if learns:
-        note_width(members.inputs, n, OF_CROSSES)
+        note_width(members.inputs, n, WideCount.CROSSES)
     single = works(members, first) and n <= MOST_CROSSED[0]
     pairs = works(members, first + 1) and n <= MOST_CROSSED[1]
     triples = works(members, first + 2) and n <= MOST_CROSSED[2]
@@ -254,7 +254,7 @@ class CrossesMember(CellMember):
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Crosses:
         """Return the merged cells, and the merged mean of the costs."""
         parts = shares(count_learnt(branches), mean_retention(float(branches[0].seen[-1, 0]), LATEST))
-        mean = merge_statistic(base.state.mean, [each.state.mean for each in branches], parts)
+        mean = merge_statistic(base.state.mean, [branch.state.mean for branch in branches], parts)
         state: Crosses = super().merge(base, branches, inputs)
         return state._replace(mean=mean)
 

@@ -192,7 +192,7 @@ class Layer(WaveMember):
         The result is not exact, because each branch learnt from the scores of its own `features`.
         """
         branches = self.comparable(base, branches)
-        began, *ends = [each.state.measure for each in (base, *branches)]
+        began, *ends = [branch.state.measure for branch in (base, *branches)]
         learnt = np.array([np.maximum(end[_Measure.COUNT] - began[_Measure.COUNT], 0.0) for end in ends])
         totals = np.array(count_learnt(branches), np.float64)
         learnt = np.where(began[_Measure.COUNT] < MEMORY, learnt, totals[:, None])

@@ -177,7 +177,7 @@ class Ridge(RegressionMember):
         of = np.zeros_like(base.state.of)
         of[: len(known)] = known
         parts = shares(count_learnt(branches), mean_retention(float(base.seen[-1, 0]), ANY))
-        mean = merge_statistic(base.state.mean, [each.state.mean for each in branches], parts)
+        mean = merge_statistic(base.state.mean, [branch.state.mean for branch in branches], parts)
         state: RidgeState = super().merge(base, branches, inputs)
         return state._replace(of=of, mean=mean)
 

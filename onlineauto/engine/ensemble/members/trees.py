@@ -219,7 +219,7 @@ class BoostedTrees(Member, ClassMember):
         if inputs.tally[Known.ACTIONS] > MOST_ACTIONS:
             return TreesState(make_trees(MOST_FEATURES, MOST_ACTIONS, costs=True), fit)
         first, *others = (
-            TreeBranch(each.state.trees, each.inputs, each.actions) for each in (base, *branches)
+            TreeBranch(branch.state.trees, branch.inputs, branch.actions) for branch in (base, *branches)
         )
         return TreesState(merge_trees(first, others), fit)
 
