@@ -55,7 +55,7 @@ sys.exit(code)
 
 
 class Cost(NamedTuple):
-    """What a process took."""
+    """The time and memory of a process."""
 
     seconds: float  # of the processor
     wall: float

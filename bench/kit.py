@@ -1,4 +1,4 @@
-"""What benches share: options of the command line, turns of the sides, verdicts, tables, JSON."""
+"""Shared parts of benches: options of the command line, turns of the sides, verdicts, tables, JSON."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def turns(sides: Iterable[Side], rounds: int) -> Iterator[tuple[int, Side]]:
 
 
 def samples(sides: Iterable[Side], rounds: int, run: Callable[[Side], Result]) -> dict[Side, list[Result]]:
-    """Return what `run` returns for each side in each round that counts; sides take turns in going first."""
+    """Return the results of `run` for each side in each counted round; sides alternate in going first."""
     order = list(sides)
     results: dict[Side, list[Result]] = {side: [] for side in order}
     for number, side in turns(order, rounds):

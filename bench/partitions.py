@@ -31,7 +31,7 @@ _BLOCK = 4096
 
 
 class Design(NamedTuple):
-    """What a stream is drawn from."""
+    """The distribution of a stream."""
 
     kind: str  # of reward
     change: str
@@ -155,7 +155,7 @@ class Earned(NamedTuple):
 
 
 def earned(path: Path, truth: NDArray[np.float64], partitions: int) -> Earned:
-    """Return what `partitions` earn, or one learner with 0."""
+    """Return the reward of `partitions`, or of one learner with 0."""
     workspace, begin = Workspace(**OPTIONS), time.process_time()
     run = PartitionedRun(workspace, path, partitions=partitions) if partitions else Run(workspace, path)
     with run if isinstance(run, PartitionedRun) else nullcontext():

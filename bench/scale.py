@@ -43,7 +43,7 @@ OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 4}
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """What learning a stream has cost, and its progressive loss."""
+    """The time to learn a stream, and its progressive loss."""
 
     events: int
     wall: float

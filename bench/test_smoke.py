@@ -25,7 +25,7 @@ from bench.regression import single_line
 from bench.speed import readme_table
 from bench.speed.process import run
 from bench.speed.table import CONTENDERS, ROWS, contenders_of, figures_of
-from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker, WorkerError
+from bench.speed.workers import OUR_WORKER, VW_WORKER, Worker, WorkerError
 from bench.speed_kinds.__main__ import report
 from bench.speed_kinds.streams import KINDS
 from bench.tune.suites import __main__ as suites
@@ -72,7 +72,7 @@ def test_native_digests(tmp_path: Path) -> None:
 def test_speed_workers(tmp_path: Path) -> None:
     stream = tmp_path / "narrow.txt"
     write(stream, kind="narrow", events=20)
-    with Worker(WHEEL_WORKER) as worker:
+    with Worker(VW_WORKER) as worker:
         argv = [*CONTENDERS["vw reading"].flags, "-d", str(stream)]
         assert worker.ask(argv=argv, directory=str(tmp_path))["seconds"] > 0
     with Worker(OUR_WORKER) as worker:
@@ -185,8 +185,8 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
     words = ["--events", "500", "--orders", "2", "--sets", "Phishing", "--learners", "onlineauto"]
     results = document_of(learners.main, tmp_path / "2.json", *words, "river linear")["Phishing"]
-    ours, linear = (sum(right for right, *_ in results[name]) for name in ("onlineauto", "river linear"))
-    assert ours > linear
+    native, linear = (sum(right for right, *_ in results[name]) for name in ("onlineauto", "river linear"))
+    assert native > linear
 
 
 def test_champion(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ THREADS = 1, 2, 3
 
 
 class Run(NamedTuple):
-    """What learning a stream took, in seconds, and a digest of what came out."""
+    """The seconds that learning a stream took, and a digest of the results."""
 
     wall: float
     cpu: float

@@ -57,7 +57,7 @@ def measure() -> dict[str, int]:
 
 
 def compare(found: dict[str, int], budget: dict[str, int]) -> list[str]:
-    """Return what is wrong with the statements that were found, a sentence each."""
+    """Return the errors of the statements that were found, a sentence each."""
     wrong = [
         f"{name} has no budget; it has {n} statements" for name, n in found.items() if name not in budget
     ]

@@ -40,7 +40,7 @@ OTHER_LANES = {"ci", "parity", "bounds", "library", "slow", "chaos", "fuzz", "be
 FILE_LANES = {"", "quick", "ci", "sampled"}
 QUICK_FILE = 'pytest.mark.lane("quick")'
 PARITY = ("parity", "automl_simulator")
-"""Folders whose tests ask the wheel, or hold exact mode beside native mode."""
+"""Folders whose tests ask VW, or hold exact mode beside native mode."""
 SMOKE = 10
 """One in this number of cases of the parity catalogue runs on every push, always the same ones."""
 

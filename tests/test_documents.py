@@ -80,7 +80,7 @@ def shell(command: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, with the data sets."""
+    """Return an empty folder to work in, with the data sets."""
     (tmp_path / "datasets").symlink_to(ROOT / "datasets")
     monkeypatch.chdir(tmp_path)
     return tmp_path

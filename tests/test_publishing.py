@@ -1,4 +1,4 @@
-"""What surrounds the package: its version, the links of `llms.txt`, and workflows that call CI."""
+"""The version, the links of `llms.txt`, and the workflows that call CI are consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tests wait: until something has happened, and not for as long as it takes on a quick machine."""
+"""Wait in tests until an event has happened, not for a fixed time."""
 
 from __future__ import annotations
 

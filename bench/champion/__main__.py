@@ -94,7 +94,7 @@ def _draw(log: Log, t: int) -> Event:
 
 @kernel
 def _first_event(log: Log, which: int, seed: int, events: int, alpha: float, test: robust.Test) -> int:
-    """When a stream is over."""
+    """Return the event at which the challenger wins, counted from 1, or `events` + 1."""
     np.random.seed(seed)  # noqa: NPY002
     evidence, state, scale = _evidence(), _state(), _scale()
     evidence[:] = state[:] = scale[:] = 0.0
@@ -144,7 +144,7 @@ class Power:
     events: dict[str, float]
 
     def ratio(self, test: str) -> float:
-        """How many times fewer than VW's."""
+        """Return the ratio of VW's number of events to ours."""
         return self.events["VW"] / self.events[test]
 
 
@@ -222,12 +222,12 @@ def delays(streams: int) -> Iterator[Delay]:
 
 
 def allowed(streams: int) -> float:
-    """The level and four standard errors."""
+    """Return the level and four standard errors."""
     return LEVEL + 4 * math.sqrt(LEVEL * (1 - LEVEL) / streams)
 
 
 def verdicts(power: list[Power], null: list[Null], delay: list[Delay]) -> dict[str, bool]:
-    """What is asked of the test, and whether it holds."""
+    """Return each target of the test, and whether it is met."""
     best = [max(row.ratio("paired"), row.ratio("predicted")) for row in power]
     binary = [row for row in power if row.rewards == "binary"]
     uniform = [ratio for row, ratio in zip(power, best, strict=True) if row.epsilon == 1]

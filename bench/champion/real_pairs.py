@@ -43,7 +43,7 @@ _LEVEL = 0.0125  # what VW gives each of 4 live configs
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """What a config predicted of a log, each event before it was learnt."""
+    """The predictions of a config on a log, each event before it was learnt."""
 
     greedy: NDArray[np.int64]  # action with the lowest cost
     costs: NDArray[np.float64]  # [events, actions]
@@ -80,7 +80,7 @@ def _by_rewards(log: BanditLog, challenger: Side, champion: Side, *, predicted: 
 
 
 def differences(log: BanditLog, challenger: Side, champion: Side) -> NDArray[np.float64]:
-    """How much less the challenger lost on each logged action, predictions clipped to costs seen before."""
+    """Return the loss of the champion minus that of the challenger on each logged action."""
     costs, rows = -log.observed, np.arange(len(log.events))
     low, high = np.minimum.accumulate(costs)[:-1], np.maximum.accumulate(costs)[:-1]
     losses = [
@@ -120,7 +120,7 @@ class Pair:
 
     @property
     def better(self) -> bool:
-        """Whether it is."""
+        """Return whether the challenger is better."""
         return self.rewards[1] > self.rewards[0]
 
 
@@ -165,7 +165,7 @@ def _promoted(table: Iterable[Pair], test: str) -> int:
 
 
 def _fewer(table: list[Pair], test: str) -> float:
-    """How many times fewer events than VW's test takes, where both find what is better; the median."""
+    """Return the median ratio of VW's events to ours, on pairs where both tests find the better config."""
     ratios = [
         vw / ours
         for pair in table
@@ -184,7 +184,7 @@ def _print_sums(table: list[Pair]) -> None:
 
 
 def verdicts(table: list[Pair]) -> dict[str, bool]:
-    """What is asked of our tests of rewards, and whether it holds."""
+    """Return each target of our tests of rewards, and whether it is met."""
     found = {}
     for test in ("paired", "predicted"):
         better = _promoted((pair for pair in table if pair.better), test)

@@ -55,7 +55,7 @@ _INTERVAL = KindBlind.interval
 
 
 class Measured(KindBlind):
-    """Let a policy observe each round, like on a real cluster, in place of knowing all speeds."""
+    """A policy that observes each round, like on a real cluster, instead of knowing all speeds."""
 
     def begin(self) -> None:
         """Forget the last round."""

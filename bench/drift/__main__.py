@@ -208,7 +208,7 @@ def _print_spells(still: Sequence[Stationary]) -> None:
 
 
 def verdicts(flips: Sequence[Flip], still: Sequence[Stationary]) -> dict[str, bool]:
-    """What is asked, as far as it was run, and whether it holds."""
+    """Return each target that was run, and whether it is met."""
     asked = {}
     for name in flips[0].delays if flips else ():
         if name != "ours":
@@ -232,16 +232,16 @@ def verdicts(flips: Sequence[Flip], still: Sequence[Stationary]) -> dict[str, bo
 def flip(seed: int, *, before: int, after: int, vw: bool) -> Flip:
     """Run the search, and VW's, over a stream whose best interaction changes once."""
     text = written(Regimes(seed, pairs=("ab", "cd"), length=before), before + after)
-    ours = search(text)
-    found = [change.events for change in ours.changes if _CD in change.after]
+    native = search(text)
+    found = [change.events for change in native.changes if _CD in change.after]
     changes: dict[str, list[int]] = {}
     for name, flags in VW.items() if vw else ():
         with tempfile.TemporaryDirectory() as directory:
             changes[name] = vw_changes(text, flags, directory=Path(directory))
     delays = {name: _delay(events, before, after) for name, events in {"ours": found, **changes}.items()}
-    counts = {"ours": len(ours.changes), **{name: len(events) for name, events in changes.items()}}
+    counts = {"ours": len(native.changes), **{name: len(events) for name, events in changes.items()}}
     return Flip(
-        seed, after, _CD in ours.champion_at(before), delays, counts, ours.alarms, _told(ours.changes)
+        seed, after, _CD in native.champion_at(before), delays, counts, native.alarms, _told(native.changes)
     )
 
 
@@ -252,20 +252,20 @@ def _delay(found: list[int], flip: int, rest: int) -> int:
 def returning(seed: int, *, length: int) -> Return:
     """Run the search and fixed configs over three regimes, the last of which is the first."""
     text = written(Regimes(seed, pairs=("ab", "cd", "ab"), length=length), 3 * length)
-    ours = search(text)
-    rewards = {"ours": ours.rewards, **{name: fixed(text, each).rewards for name, each in FIXED.items()}}
+    native = search(text)
+    rewards = {"ours": native.rewards, **{name: fixed(text, each).rewards for name, each in FIXED.items()}}
     rewards["the best actions"] = text.truth.max(axis=1)
     means = {name: each.reshape(3, length).mean(axis=1).tolist() for name, each in rewards.items()}
-    return Return(seed, length, means, ours.alarms, _told(ours.changes))
+    return Return(seed, length, means, native.alarms, _told(native.changes))
 
 
 def stationary(seed: int, *, events: int) -> Stationary:
     """Run the search where nothing changes, and judge each change of champion."""
     text = written(Light(seed, pays=seed % 2 == 1), events)
-    ours = search(text)
+    native = search(text)
     learnt = _learner(text)
-    judged = [_judged(each, learnt, events) for each in ours.changes]
-    return Stationary(seed, seed % 2 == 1, events, judged, ours.alarms, spells(text))
+    judged = [_judged(each, learnt, events) for each in native.changes]
+    return Stationary(seed, seed % 2 == 1, events, judged, native.alarms, spells(text))
 
 
 def _learner(text: Text) -> Callable[..., Learnt]:

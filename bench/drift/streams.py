@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.speed.workers import WHEEL_WORKER, Worker
+from bench.speed.workers import VW_WORKER, Worker
 from datasets.chunks import BLOCK, Chunk, Stream, bandit_chunk
 from datasets.draws import Draws
 from datasets.spelling import counting, side_by_side, words
@@ -124,7 +124,7 @@ Interactions = tuple[tuple[bytes, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search did."""
+    """The decisions and rewards of a search."""
 
     changes: list[Promotion]  # changes of champion
     # true mean reward of the action that the champion thought best, before it learnt the event
@@ -139,7 +139,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What a fixed config earned and missed."""
+    """The rewards and losses of a fixed config."""
 
     rewards: NDArray[np.float64]  # true mean reward of the action that it thought best
     # squared error of its predictions of the mean rewards, averaged over the actions
@@ -158,7 +158,7 @@ class Spell:
 
     @property
     def worse(self) -> bool:
-        """Whether the champion would have done as well, by what decided."""
+        """Return whether the champion would have done as well, by the deciding measure."""
         return self.loss >= 0 if self.by == "loss" else self.reward <= 0
 
 
@@ -228,7 +228,7 @@ def vw_changes(text: Text, flags: tuple[str, ...], *, directory: Path) -> list[i
     """After how many events VW's search changed its champion; by its ``--csv_trace``."""
     (directory / "stream.txt").write_bytes(text.text)
     words = ["--cb_explore_adf", "--automl", "4", *flags, "--csv_trace", "--quiet", "-d", "stream.txt"]
-    with Worker(WHEEL_WORKER) as worker:
+    with Worker(VW_WORKER) as worker:
         worker.ask(argv=words, directory=str(directory))
     [trace] = directory.glob("*.champ_change.csv")
     lines = trace.read_text(encoding="utf-8").splitlines()

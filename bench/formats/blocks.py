@@ -38,7 +38,7 @@ class Row:
 
     @property
     def times(self) -> float:
-        """How many times as fast blocks are read, by medians."""
+        """Return the ratio of the median times of reading text and reading blocks."""
         return self.speed["blocks"] / self.speed["text"]
 
 

@@ -1,8 +1,8 @@
-"""Reading and learning decision-service logs: onlineauto beside the wheel on the same files, in alternation.
+"""Reading and learning decision-service logs: onlineauto beside VW on the same files, in alternation.
 
     python -m bench.formats.dsjson [--rounds 5] [--events 20000] [--json FILE]
 
-The wheel cannot only read; its reading is a run that learns nothing and has next to nothing to predict from:
+VW cannot only read; its reading is a run that learns nothing and has next to nothing to predict from:
 ``-t``, every namespace ignored, no constant; it reads in a second thread. Ours is
 ``onlineauto.read``. From both, what the same takes on the first event alone is subtracted. The processes are
 those of ``bench.speed``: warm, timed around the run only, alternating, an uncounted round before. The
@@ -22,16 +22,16 @@ from typing import Any
 
 from bench import kit
 from bench.speed.machine import commit, machine, versions
-from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker
+from bench.speed.workers import OUR_WORKER, VW_WORKER, Worker
 from datasets.generate import text
 
 TARGET = 3.0
-"""How many times as fast as the wheel reading has to be."""
+"""The target of reading: the minimum ratio of its speed to that of VW."""
 STREAMS = {"narrow": 1.0, "wide": 0.2}
 """Streams of `datasets.generate`, and their share of the events."""
 
 _ALL = "".join(map(chr, range(33, 127)))
-_WHEEL: dict[str, list[str]] = {
+_VW: dict[str, list[str]] = {
     "read": ["-t", "--noconstant", "--ignore", _ALL, "--ignore", " "],
     "learn": [],
 }
@@ -89,7 +89,7 @@ def measure(*, rounds: int, events: int) -> list[dict[str, Any]]:
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         files = _write(directory, events)
-        wheel, ours = (stack.enter_context(Worker(script)) for script in (WHEEL_WORKER, OUR_WORKER))
+        vw, ours = (stack.enter_context(Worker(script)) for script in (VW_WORKER, OUR_WORKER))
 
         def seconds(run: tuple[str, str, str]) -> float:
             by, task, name = run
@@ -97,20 +97,20 @@ def measure(*, rounds: int, events: int) -> list[dict[str, Any]]:
 
         def taken(by: str, task: str, path: Path) -> float:
             file = str(path)
-            if by == "wheel":
-                argv = ["--dsjson", "--cb_explore_adf", "--quiet", *_WHEEL[task], "-d", file]
-                return wheel.ask(argv=argv, directory=str(directory))["seconds"]
+            if by == "vw":
+                argv = ["--dsjson", "--cb_explore_adf", "--quiet", *_VW[task], "-d", file]
+                return vw.ask(argv=argv, directory=str(directory))["seconds"]
             options = {"dsjson": True, "cb_explore_adf": True}
             return ours.ask(task=_OURS[task], options=options, file=file)["seconds"]
 
-        runs = [(by, task, name) for name in STREAMS for task in _OURS for by in ("wheel", "ours")]
+        runs = [(by, task, name) for name in STREAMS for task in _OURS for by in ("vw", "ours")]
         samples = kit.samples(runs, rounds, seconds)
         sizes = {name: files[name].stat().st_size / 1e6 for name in STREAMS}
     rows = []
     for name in STREAMS:
         for task in _OURS:
-            theirs, mine = (statistics.median(samples[by, task, name]) for by in ("wheel", "ours"))
-            row = {"stream": name, "task": task, "megabytes": sizes[name], "wheel": theirs, "ours": mine}
+            theirs, mine = (statistics.median(samples[by, task, name]) for by in ("vw", "ours"))
+            row = {"stream": name, "task": task, "megabytes": sizes[name], "vw": theirs, "ours": mine}
             rows.append(row | {"ratio": theirs / mine})
     return rows
 

@@ -1,4 +1,4 @@
-"""Reading and learning Parquet beside the same rows as text, by us and by the VW wheel.
+"""Reading and learning Parquet beside the same rows as text, by us and by VW.
 
     python -m bench.formats.parquet [--rows 1000000] [--rounds 3] [--wide] [--no-text] [--json FILE]
 
@@ -145,7 +145,7 @@ def peak_mb() -> float:
 
 
 def measure(folder: Path, small: Path, what: str, *, wide: bool) -> dict[str, float]:
-    """Return what a process took."""
+    """Return the time and memory of a process."""
     words = [sys.executable, "-m", "bench.formats.parquet", "--worker", what, str(folder), str(small)]
     done = subprocess.run([*words, *["--wide"] * wide], capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])

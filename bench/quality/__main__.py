@@ -1,4 +1,4 @@
-"""What the search earns on bandit logs, between ``-q ::`` and the best fixed config; peers beside it.
+"""Measure the reward of the search on bandit logs beside ``-q ::``, the best fixed config and peers.
 
     python -m bench.quality [--ours FLAGS ...] [--seeds 5] [--sets NAME ...] [--peers PYTHON]
                                   [--cache FILE] [--data DIR] [--json FILE]
@@ -56,7 +56,7 @@ _LEAST = 0.005
 
 
 class Bench:
-    """What runs contenders over logs."""
+    """Runs contenders over logs."""
 
     def __init__(
         self, ours: list[str], peers: Peers | None, results: Results, *, directory: Path, forest: int
@@ -123,7 +123,7 @@ class Bench:
 
 
 def _of_peer(peers: Peers, log: BanditLog, who: str, events: int) -> dict[str, Any]:
-    """Let a peer learn the first events of a log."""
+    """Run a peer on the first events of a log."""
     return _result(log, peers.run(head(log, events), who))
 
 

@@ -1,4 +1,4 @@
-"""What a search does to logs with a favourite: how much worse than its first config does it act?
+"""Measure how much worse a search acts than its first config on logs with a favourite action.
 
     python -m bench.quality.harm [--seeds 20] [--events 10000] [--shapes NAME ...]
 
@@ -110,7 +110,7 @@ def _acted(log: Favourite, **options: Any) -> NDArray[np.float64]:
 
 
 def gain(log: Favourite, who: str, *, acts: bool = False) -> float:
-    """Return what a search that predicts with `who` earns more per event than its first config."""
+    """Return the gain per event of a search that predicts with `who` over its first config."""
     earned = _acted if acts else _earned
     first = earned(log, automl=1, predict_with="champion")
     return float((earned(log, automl=4, predict_with=who) - first).mean())

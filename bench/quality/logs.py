@@ -69,7 +69,7 @@ class BanditLog:
 
     @property
     def uniform(self) -> bool:
-        """Whether every action had the same probability."""
+        """Return whether every action had the same probability."""
         return self.name.endswith("-u")
 
 
@@ -122,7 +122,7 @@ def _reward(event: bytes) -> float:
 
 
 def head(log: BanditLog, events: int) -> BanditLog:
-    """The first events of a log."""
+    """Return the first events of a log."""
     return part(log, slice(events))
 
 
@@ -133,21 +133,21 @@ def part(log: BanditLog, events: slice) -> BanditLog:
 
 
 def unlabelled(event: bytes) -> bytes:
-    """An event without its label."""
+    """Return an event without its label."""
     return _LABEL.sub(b"", event)
 
 
 def labelled(event: bytes, action: int, *, reward: float, probability: float) -> bytes:
-    """An event without a label, with one on the line of `action`."""
+    """Return an unlabelled event with a label added to the line of `action`."""
     lines = event.split(b"\n")
     lines[1 + action] = b"0:-%s:%s " % (b"%.4g" % reward, b"%.6g" % probability) + lines[1 + action]
     return b"\n".join(lines)
 
 
 def drawn(log: BanditLog, seed: int) -> logs.Log:
-    """What the policy of a log does if it draws by another seed.
+    """Return a log in which the same policy draws by another seed.
 
-    An ε-greedy one is told the best actions of other events then, so its rule differs as well.
+    An ε-greedy policy takes the best actions of other events then, so its rule differs as well.
     """
     events, actions = log.rewards.shape
     with mock.patch.object(logs, "_SEED", seed):  # fixed there, as the committed files are
@@ -158,7 +158,7 @@ def drawn(log: BanditLog, seed: int) -> logs.Log:
 
 
 def relogged(log: BanditLog, seed: int) -> BanditLog:
-    """Return the same events, logged again; seed 0 is the log itself."""
+    """Return the events, logged again; seed 0 is the log itself."""
     if seed == 0:
         return log
     new = drawn(log, _FIRST_SEED + seed)

@@ -189,7 +189,7 @@ def learning_misses(log: BanditLog, *, seeds: int) -> dict[str, float]:
 
 
 def verdicts(table: list[Row], learning: dict[str, float], seeds: int) -> dict[str, bool]:
-    """What is asked, and whether it holds: misses within the level, but for what chance adds to it."""
+    """Return each target, and whether it is met: misses within the level, with an allowance for chance."""
     most = _ALPHA + 2.0 * math.sqrt(_ALPHA * (1.0 - _ALPHA) / seeds)
     known = [row for row in table if row.knows == "known"]
     worst = max((miss for row in known for miss in row.misses.values()), default=0.0)

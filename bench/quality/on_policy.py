@@ -1,4 +1,4 @@
-"""What a learner earns that acts itself: ours and VW's, with and without the search.
+"""Measure the reward of learners that act themselves: ours and VW's, with and without the search.
 
     python -m bench.quality.on_policy [--seeds 5] [--events 12000] [--sets SET …] [--json FILE]
 
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bench import kit
 from bench.quality.logs import SETS, BanditLog, head, labelled, load, unlabelled
-from bench.quality.runs import LEARNER, WHEEL_FLAGS, Spread, context_by_action, option, spread
+from bench.quality.runs import LEARNER, VW_FLAGS, Spread, context_by_action, option, spread
 from onlineauto import Workspace
 
 TARGETS = {"flights": 0.58, "surveys": 0.69}
@@ -30,7 +30,7 @@ TARGETS = {"flights": 0.58, "surveys": 0.69}
 
 
 class Learner(Protocol):
-    """What predicts an event without a label, and learns it with one."""
+    """A learner that predicts an event without a label, and learns it with one."""
 
     def predict(self, text: bytes, /) -> ArrayLike:
         """Probability of each action, by action."""
@@ -39,13 +39,13 @@ class Learner(Protocol):
         """Learn an event."""
 
 
-class Wheel:
-    """The wheel as a learner."""
+class VwLearner:
+    """VW as a learner."""
 
     def __init__(self, *flags: str) -> None:
         import vowpalwabbit
 
-        self._workspace = vowpalwabbit.Workspace(" ".join([*WHEEL_FLAGS, *flags]))
+        self._workspace = vowpalwabbit.Workspace(" ".join([*VW_FLAGS, *flags]))
 
     def predict(self, text: bytes, /) -> ArrayLike:
         """Probability of each action, by action."""
@@ -76,7 +76,7 @@ class Row:
 
     @property
     def is_search(self) -> bool:
-        """Whether it is what the target is for."""
+        """Return whether the target is for this contender."""
         return self.who == "ours, search" and self.set in TARGETS
 
 
@@ -92,13 +92,13 @@ def contenders(search: dict[str, Any]) -> list[Contender]:
         Contender("ours, ε 0.05", lambda _: _ours(epsilon=0.05, **search)),
         Contender("ours, -q ::", lambda _: _ours(quadratic="::")),
         Contender("ours, ctxZ", lambda log: _ours(**context_by_action(log))),
-        Contender("VW, search", lambda _: Wheel("--automl", automl)),
-        Contender("VW, -q ::", lambda _: Wheel("-q", "::")),
+        Contender("VW, search", lambda _: VwLearner("--automl", automl)),
+        Contender("VW, -q ::", lambda _: VwLearner("-q", "::")),
     ]
 
 
 def play(learner: Learner, log: BanditLog, *, seed: int) -> NDArray[np.float64]:
-    """Let a learner act on the events of a log; the reward of each."""
+    """Run a learner on the events of a log; return the reward of each event."""
     draws = np.random.default_rng(seed).random(len(log.events))
     earned = np.empty(len(log.events))
     for i, event in enumerate(map(unlabelled, log.events)):
@@ -124,7 +124,7 @@ def _row(log: BanditLog, contender: Contender, seeds: int) -> Row:
 
 
 def verdicts(rows: list[Row]) -> dict[str, bool]:
-    """What is asked of the search, and whether it holds."""
+    """Return each target of the search, and whether it is met."""
     return {
         f"{row.set} at least {TARGETS[row.set]:.2f}": row.reward.median >= TARGETS[row.set]
         for row in rows

@@ -1,7 +1,7 @@
-"""The process that runs peers on bandit logs: the wheel, LightGBM refitted now and then, or river's forest.
+"""The process that runs peers on bandit logs: VW, LightGBM refitted now and then, or river's forest.
 
 Reads one JSON object from its standard input and answers with one: ``{"seconds": ..., "greedy": [...]}``, the
-seconds of CPU without imports, and the action that the peer thought best before each event. For the wheel
+seconds of CPU without imports, and the action that the peer thought best before each event. For VW
 the request is ``{"peer": "VW", "argv": [...]}``, and for others ``{"peer": ..., "file": ..., "seed": int}``
 with a file of `bench.quality.columns.save_columns`. With ``{"import": NAME}`` it only says the version
 of a package. Either may be ``{"error": ...}``.
@@ -127,13 +127,13 @@ def _rows(log: Columns, event: int) -> NDArray[np.float64]:
 
 
 def _mapping(row: NDArray[np.float64], names: set[int]) -> dict[int, str | float]:
-    """Return what there is of a row, with names as text."""
+    """Return the present values of a row, with names as text."""
     cells = enumerate(row.tolist())
     return {i: f"{value:g}" if i in names else value for i, value in cells if not isnan(value)}
 
 
-def wheel(argv: list[str]) -> dict[str, Any]:
-    """Run Vowpal Wabbit's wheel, its output thrown away."""
+def vw(argv: list[str]) -> dict[str, Any]:
+    """Run Vowpal Wabbit, its output thrown away."""
     vowpalwabbit = import_module("vowpalwabbit")
     printed = os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -156,13 +156,13 @@ LEARNERS: dict[str, Callable[[Columns, int], NDArray[np.int64]]] = {
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Do what is asked for."""
+    """Handle a request."""
     try:
         if "import" in request:
             import_module(request["import"])
             return {"version": importlib.metadata.version(request["import"])}
         if request["peer"] == "VW":
-            return wheel(request["argv"])
+            return vw(request["argv"])
         log = Columns(request["file"])
         import_module("river.forest" if request["peer"] == "ARF" else "lightgbm")
         begin = time.process_time()

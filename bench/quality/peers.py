@@ -16,7 +16,7 @@ import onlineauto
 from bench.peer_process import PeerError, ask
 from bench.quality import columns
 from bench.quality.logs import unlabelled, write
-from bench.quality.runs import WHEEL_FLAGS, Run
+from bench.quality.runs import VW_FLAGS, Run
 
 if TYPE_CHECKING:
     from bench.quality.logs import BanditLog
@@ -54,7 +54,7 @@ class Results:
             self._known = {each["key"]: each["result"] for each in map(json.loads, lines)}
 
     def of(self, *key: str, measure: Callable[[], Any]) -> Any:
-        """Return what is known under a key, or measure it and keep it; a result is what JSON can write."""
+        """Return the cached result of a key, or measure and cache it; results are values of JSON."""
         joined = " | ".join(key)
         if joined not in self._known:
             self._known[joined] = measure()
@@ -68,13 +68,13 @@ class Results:
 class Peers:
     """The peers that there are."""
 
-    def __init__(self, python: str, directory: Path, wheel: str = "--automl 4") -> None:
+    def __init__(self, python: str, directory: Path, vw: str = "--automl 4") -> None:
         self._python, self._directory = python, directory
-        self._wheel = wheel.split()
+        self._vw = vw.split()
         self.versions: dict[str, str] = {}
         self.missing: dict[str, str] = {}
         settings = digest_of([_WORKER, Path(columns.__file__)])
-        for who, package in {f"VW {wheel}": "vowpalwabbit", **_PACKAGES}.items():
+        for who, package in {f"VW {vw}": "vowpalwabbit", **_PACKAGES}.items():
             try:
                 version = ask(self._interpreter(who), _WORKER, **{"import": package})["version"]
             except PeerError as error:
@@ -92,7 +92,7 @@ class Peers:
         return len({unlabelled(event).partition(b"\n")[2] for event in log.events[:_LOOKED_AT]}) == 1
 
     def run(self, log: BanditLog, who: str) -> Run:
-        """Let a peer learn a log."""
+        """Run a peer on a log."""
         if who in _PACKAGES:
             path = self._directory / "columns.npz"
             columns.save_columns(log, path)
@@ -100,6 +100,6 @@ class Peers:
         else:
             text, printed = (self._directory / f"peer.{kind}" for kind in ("txt", "predictions"))
             write(log, text)
-            argv = [*WHEEL_FLAGS, *self._wheel, "-d", str(text), "-p", str(printed)]
+            argv = [*VW_FLAGS, *self._vw, "-d", str(text), "-p", str(printed)]
             answer = ask(sys.executable, _WORKER, peer="VW", argv=argv)
         return Run(np.array(answer["greedy"], np.int64), answer["seconds"])

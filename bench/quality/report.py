@@ -1,4 +1,4 @@
-"""What `bench.quality` measures, summed up and printed."""
+"""Summarize and print the measurements of `bench.quality`."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _group(log: str) -> str:
 
 
 def means(measured: list[Measured]) -> list[Mean]:
-    """The means over logs, for each group and contender."""
+    """Return the means over logs, for each group and contender."""
     found = []
     for group in dict.fromkeys(_group(each.log) for each in measured):
         for who in dict.fromkeys(each.who for each in measured):
@@ -185,7 +185,7 @@ def _worst(gaps: dict[str, float], logs: int) -> str:
 
 
 def verdicts(averages: list[Mean], who: str) -> dict[str, bool]:
-    """What is asked of the search on the sets that it was tuned on, and whether it holds."""
+    """Return each target of the search on the sets that it was tuned on, and whether it is met."""
     mean = {each.group: each for each in averages if each.who == who}
     found = {}
     for kind, least in (("uniform", 0.85), ("ε-greedy", 0.80)):

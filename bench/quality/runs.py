@@ -20,8 +20,8 @@ from onlineauto.workspace.options import REGISTRY
 LEARNER: dict[str, Any] = {"cb_explore_adf": True, "epsilon": 0.1, "bit_precision": 20}
 """Options of every workspace."""
 
-WHEEL_FLAGS = ("--cb_explore_adf", "--epsilon", "0.1", "--cb_type", "mtr", "-b", "20", "--quiet")
-"""The same for the wheel."""
+VW_FLAGS = ("--cb_explore_adf", "--epsilon", "0.1", "--cb_type", "mtr", "-b", "20", "--quiet")
+"""The same for VW."""
 
 Config = dict[str, Any]
 """Options that fix the interactions."""
@@ -37,7 +37,7 @@ _PRODUCTS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What a learner did on a log."""
+    """The result of a learner on a log."""
 
     greedy: NDArray[np.int64]  # first action of the ranking of each event
     seconds: float  # of CPU
@@ -69,7 +69,7 @@ def best_products(log: BanditLog) -> Config:
 
 
 def fixed_configs(log: BanditLog) -> dict[str, Config]:
-    """What a search may be compared with, but for ``-q ::``."""
+    """Return the fixed configs that a search is compared with, except ``-q ::``."""
     linear = context_by_action(log)
     pairs = [a + b + z for a, b in combinations(log.namespaces, 2) for z in log.action_namespaces]
     found = {"ctxZ": linear, "cubics": {**linear, "cubic": pairs}}
@@ -100,7 +100,7 @@ def from_flags(flags: str) -> Configuration:
 
 
 def run_ours(path: Path, configuration: Configuration) -> Run:
-    """Let onlineauto learn a file."""
+    """Run onlineauto on a file."""
     begin = time.process_time()
     workspace = Workspace(configuration=configuration)
     greedy = [outcomes.action[outcomes.rows["action_start"]] for _, outcomes in workspace.stream(path)]

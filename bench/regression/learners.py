@@ -35,7 +35,7 @@ _LEAST = 1e-3
 
 
 class Result(NamedTuple):
-    """What came of a learner on a set in one order."""
+    """The result of a learner on a set in one order."""
 
     first: float  # mean absolute error, or share of right labels
     second: float  # root of the mean squared error, or log loss
@@ -108,7 +108,7 @@ class _AutoVW:
 
 
 def _makers(kind: str, n_classes: int) -> dict[str, Callable[[], Any]]:
-    """Return what makes each learner of a kind."""
+    """Return the factory of each learner of a kind."""
     compose, pp = import_module("river.compose"), import_module("river.preprocessing")
     linear, tree = import_module("river.linear_model"), import_module("river.tree")
     forest = import_module("river.forest")

@@ -1,4 +1,4 @@
-"""The process that runs FLAML's AutoVW; all that it imports is FLAML and the wheel.
+"""The process that runs FLAML's AutoVW; it imports only FLAML and the `vowpalwabbit` package.
 
 Reads one JSON object, ``{"file": ..., "learning_rate": bool, "seed": int}``, from its standard input and
 answers with one: ``{"seconds": ..., "predictions": [...]}``, the seconds of CPU, without imports and reading.
@@ -60,7 +60,7 @@ def run(lines: list[str], *, learning_rate: bool, seed: int) -> dict[str, Any]:
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Do what is asked for."""
+    """Handle a request."""
     try:
         file = request.pop("file", None)
         if file is None:

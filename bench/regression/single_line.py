@@ -109,18 +109,18 @@ def _is_peer(contender: str) -> bool:
 
 
 def _error(runs: Sequence[Run]) -> float:
-    """The error on the stream as it is: ours, or the median over AutoVW's own seeds."""
+    """Return the error on the stream as it is: ours, or the median over AutoVW's own seeds."""
     return median(run.error for run in runs) if _is_peer(runs[0].contender) else runs[0].error
 
 
 def _ratio(row: dict[str, list[Run]]) -> float:
-    """How many times as many lines a second as the faster AutoVW."""
+    """Return the ratio of lines per second to the faster AutoVW."""
     peers = [median(run.speed for run in runs) for contender, runs in row.items() if _is_peer(contender)]
     return median(run.speed for run in row["ensemble"]) / max(peers)
 
 
 def _spread(values: Sequence[float]) -> str:
-    """The median and the range, if there are several."""
+    """Return the median and the range, if there are several."""
     if min(values) == max(values):
         return f"{values[0]:.4f}"
     return f"{median(values):.4f} ({min(values):.4f}-{max(values):.4f})"
@@ -129,15 +129,15 @@ def _spread(values: Sequence[float]) -> str:
 def printed(runs: Sequence[Run], *, contenders: Sequence[str]) -> str:
     """Make the tables."""
     table = _table(runs)
-    ours = [contender for contender in contenders if not _is_peer(contender)]
-    peers = len(ours) < len(contenders)
+    native = [contender for contender in contenders if not _is_peer(contender)]
+    peers = len(native) < len(contenders)
     as_it_is, orders, speeds = [], [], []
     for name, row in table.items():
         errors = {contender: [run.error for run in row[contender]] for contender in contenders}
         as_it_is.append(
             [name, *(_spread(found if _is_peer(c) else found[:1]) for c, found in errors.items())]
         )
-        orders.append([name, *(_spread(errors[contender]) for contender in ours)])
+        orders.append([name, *(_spread(errors[contender]) for contender in native)])
         speeds.append([name, *(f"{median(run.speed for run in row[c]):,.0f}" for c in contenders)])
         speeds[-1] += [f"{_ratio(row):,.0f}"] if peers else []
     several = max(len(row["plain"]) for row in table.values()) if table else 0
@@ -145,14 +145,14 @@ def printed(runs: Sequence[Run], *, contenders: Sequence[str]) -> str:
     lines += ["", kit.table(["", *contenders], as_it_is)]
     if several > 1:
         lines += ["", f"ours, on the stream as it is and {several - 1} random orders of it"]
-        lines += ["", kit.table(["", *ours], orders)]
+        lines += ["", kit.table(["", *native], orders)]
     lines += ["", "lines a second of CPU" + "; ensemble over the faster AutoVW" * peers]
     lines += ["", kit.table(["", *contenders, *["ratio"] * peers], speeds)]
     return "\n".join([*lines, ""])
 
 
 def verdicts(runs: Sequence[Run]) -> dict[str, bool]:
-    """What is asked, as far as there is anything to compare with, and whether it holds."""
+    """Return each target that has a peer to compare with, and whether it is met."""
     rows = list(_table(runs).values())
     plain = sum(_error(row["ensemble"]) < min(_error(row["plain"]), _error(row["-q ::"])) for row in rows)
     asked = {"less error than the better of plain and -q ::, on all sets but one": plain >= len(rows) - 1}
@@ -176,7 +176,7 @@ class _Stream:
 
 
 def find(name: str, data: Path | None) -> Path | None:
-    """Where a set is: in the repository, or in the directory of others."""
+    """Return the path of a set, in the repository or in the directory of other sets."""
     places = [_DATASETS, *([data] if data else [])]
     return next((path for each in places if (path := each / f"reg-{name}.txt.gz").exists()), None)
 

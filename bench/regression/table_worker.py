@@ -111,7 +111,7 @@ def river(who: str, rows: Rows, labels: list[float]) -> list[float]:
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Do what is asked for."""
+    """Handle a request."""
     try:
         file = request.get("file")
         if file is None:

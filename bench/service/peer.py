@@ -1,4 +1,4 @@
-"""What one would write with FastAPI and Vowpal Wabbit's Python binding: rank, reward, one process, no log.
+"""A minimal service with FastAPI and Vowpal Wabbit's Python binding: rank, reward, one process, no log.
 
 It runs in a separate environment, which has fastapi, uvicorn, httptools, uvloop and vowpalwabbit==9.11.9.
 With a file as its second argument it has a log: each answer waits until the disk has its line, and requests

@@ -1,6 +1,6 @@
-"""Vowpal Wabbit's daemon: a line in, a line out, over TCP, with the wheel's workspace.
+"""Vowpal Wabbit's daemon: a line in, a line out, over TCP, with VW's workspace.
 
-The wheel brings no ``vw`` program. This speaks the protocol of ``vw --daemon --cb_explore_adf``: an event is
+VW brings no ``vw`` program. This speaks the protocol of ``vw --daemon --cb_explore_adf``: an event is
 lines up to an empty one, and its answer is the line of the pmf; an event with a label is learnt. It has no
 HTTP, no ids, no log and no join: the caller draws the action and sends the whole event again with its label.
 """

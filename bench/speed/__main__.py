@@ -1,8 +1,8 @@
-"""The table of speed: onlineauto beside the wheel, each figure from medians of alternating runs.
+"""The table of speed: onlineauto beside VW, each figure from medians of alternating runs.
 
     python -m bench.speed [--rounds 5] [--only ROW ...] [--json FILE]
 
-The wheel runs in a child of a process that has imported it, timed around ``Workspace(arg_list).finish()``;
+VW runs in a child of a process that has imported it, timed around ``Workspace(arg_list).finish()``;
 ours runs in a process that has run the same once before, timed around ``Workspace(...).fit(file)``. Every
 round runs everything once, every second round in reverse order; an uncounted round goes before. What
 importing and loading kernels takes is reported apart. The exit code is 1 if a target is missed.
@@ -24,7 +24,7 @@ from bench import kit
 from bench.speed.machine import commit, machine, versions
 from bench.speed.process import cold, run
 from bench.speed.table import CONTENDERS, ROWS, STREAMS, Contender, Row, Samples, contenders_of, figures_of
-from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker
+from bench.speed.workers import OUR_WORKER, VW_WORKER, Worker
 from datasets.generate import write
 
 COLD_ROUNDS = 3
@@ -32,7 +32,7 @@ COLD_ROUNDS = 3
 
 
 class Field:
-    """Where contenders run: the streams, and a worker for each side."""
+    """The streams, and a worker for each side, with which contenders run."""
 
     def __init__(self, directory: Path, *, share: float = 1) -> None:
         self._directory, self._share = directory, share
@@ -62,7 +62,7 @@ class Field:
             return self._run_process(contender)
         file = str(self.stream(contender.stream))
         worker = self._worker(contender.by)
-        if contender.by == "wheel":
+        if contender.by == "vw":
             argv = [*contender.flags, "-d", file]
             return worker.ask(argv=argv, directory=str(self._directory))
         return worker.ask(task=contender.task, options=contender.options, file=file)
@@ -80,9 +80,9 @@ class Field:
         if by not in self._workers:
             if by == "ours":
                 self._load()
-            script = WHEEL_WORKER if by == "wheel" else OUR_WORKER
+            script = VW_WORKER if by == "vw" else OUR_WORKER
             self._workers[by] = self._stack.enter_context(Worker(script))
-            name = "import vowpalwabbit" if by == "wheel" else "import onlineauto"
+            name = "import vowpalwabbit" if by == "vw" else "import onlineauto"
             self.start_up[name] = self._workers[by].greeting["import_seconds"]
         return self._workers[by]
 

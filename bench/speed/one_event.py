@@ -1,10 +1,10 @@
-"""What one decision costs a service: predict and learn an event, one at a time, beside the peers.
+"""Measure the time of one decision: predict and learn an event, one at a time, beside the peers.
 
     python -m bench.speed.one_event [--rounds 7]
 
 Events have a context of three features and eight actions of three. *AutoML* is `AutoML.rank` and `learn`,
-*ours, mappings* and *ours, text* are `Workspace.predict` and `learn`, each with four live configs. *wheel,
-text* is Vowpal Wabbit's Python binding with ``--automl 4`` over the same texts, *wheel, mappings* the same
+*ours, mappings* and *ours, text* are `Workspace.predict` and `learn`, each with four live configs. *vw,
+text* is Vowpal Wabbit's Python binding with ``--automl 4`` over the same texts, *vw, mappings* the same
 with the texts made of the mappings within the measured time, as a service would; *gittins* is that package's
 linear model, which does not search. Peers that are not installed are left out. All take turns in one process;
 the medians of CPU microseconds for an event are printed.
@@ -117,7 +117,7 @@ def _gittins() -> Callable[[Event], object]:
     return go
 
 
-def _wheel(*, makes_text: bool) -> Callable[[Event], object]:
+def _vw(*, makes_text: bool) -> Callable[[Event], object]:
     import vowpalwabbit
 
     bandit: Any = vowpalwabbit.Workspace("--cb_explore_adf --automl 4 --quiet")
@@ -136,8 +136,8 @@ def _wheel(*, makes_text: bool) -> Callable[[Event], object]:
 def _contestants() -> dict[str, Callable[[Event], object]]:
     found = {"AutoML": _automl(), "ours, mappings": _mappings(), "ours, text": _texts()}
     if find_spec("vowpalwabbit"):
-        found["wheel, text"] = _wheel(makes_text=False)
-        found["wheel, mappings"] = _wheel(makes_text=True)
+        found["vw, text"] = _vw(makes_text=False)
+        found["vw, mappings"] = _vw(makes_text=True)
     if find_spec("gittins"):
         found["gittins"] = _gittins()
     return found

@@ -1,4 +1,4 @@
-"""What models to predict with cost: bytes of their files, processor time to save, load and predict with them.
+"""Measure predict-only models: bytes of their files, processor time to save, to load and to predict.
 
     python -m bench.speed.predict_only [cb-surveys-u cb-diamonds-n-u …]
 

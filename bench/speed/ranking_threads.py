@@ -1,4 +1,4 @@
-"""How many decisions a second threads get from one model that a further thread teaches, beside the peers.
+"""Measure decisions per second of threads with one model while another thread learns, beside the peers.
 
     python -m bench.speed.ranking_threads [--seconds 1]
 
@@ -24,7 +24,7 @@ _THREADS = (1, 2, 4, 8)
 
 
 class Peer(NamedTuple):
-    """How a model decides on an event, and how it learns one."""
+    """The functions by which a model decides on an event and learns it."""
 
     rank: Callable[[Event], object]
     learn: Callable[[Event], object]
@@ -39,7 +39,7 @@ def _ours() -> Peer:
     return Peer(lambda event: bandit.rank(event.context, event.actions), learn)
 
 
-def _wheel() -> Peer:
+def _vw() -> Peer:
     vowpalwabbit = import_module("vowpalwabbit")
     bandit: Any = vowpalwabbit.Workspace("--cb_explore_adf --automl 4 --quiet")
     return Peer(lambda event: bandit.predict(event.asked), lambda event: bandit.learn(event.known))
@@ -95,7 +95,7 @@ def main(words: Sequence[str] | None = None) -> int:
     events = draw_events(200)
     peers = {"onlineauto": _ours()}
     if find_spec("vowpalwabbit"):
-        peers["wheel"] = _wheel()
+        peers["vw"] = _vw()
     if find_spec("gittins"):
         peers["gittins"] = _gittins()
     for peer in peers.values():

@@ -1,4 +1,4 @@
-"""What is measured, and the rows of the table that the measurements make."""
+"""The measurements, and the rows of the table that they make."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Contender:
     """Something to run again and again."""
 
     name: str
-    # who runs it: a worker that has imported the wheel or onlineauto, or a new process
-    by: Literal["wheel", "ours", "process"]
+    # who runs it: a worker that has imported VW or onlineauto, or a new process
+    by: Literal["vw", "ours", "process"]
     stream: str = "narrow"  # A name of `STREAMS`
     # what a worker of ours does (``fit``, ``read``, ``predict``), or what kind of process it is
     task: str = "fit"
-    flags: tuple[str, ...] = ()  # flags of the wheel or of the command line
+    flags: tuple[str, ...] = ()  # flags of VW or of the command line
     options: dict[str, Any] = field(default_factory=dict)  # keywords of `Workspace` or `read`
 
     def command(self) -> str:
         """Say in one line what runs."""
         if self.by != "ours":
-            return " ".join(("vw" if self.by == "wheel" else "onlineauto", *self.flags))
+            return " ".join(("vw" if self.by == "vw" else "onlineauto", *self.flags))
         words = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
         return {
             "fit": f"Workspace({words}).fit(file)",
@@ -61,7 +61,7 @@ class Row:
 
     @property
     def what(self) -> str:
-        """The figure in words."""
+        """Return the figure in words."""
         return _WORDS[self.name]
 
     def is_met(self, figure: float) -> bool:
@@ -82,17 +82,17 @@ _MEMORY = (*_LEARN, "-b", "18", "--quiet")
 CONTENDERS = {
     contender.name: contender
     for contender in (
-        Contender(name="vw narrow automl 4", by="wheel", flags=(*_ADF, "--automl", "4")),
-        Contender(name="vw narrow -q ::", by="wheel", flags=(*_ADF, "-q", "::")),
+        Contender(name="vw narrow automl 4", by="vw", flags=(*_ADF, "--automl", "4")),
+        Contender(name="vw narrow -q ::", by="vw", flags=(*_ADF, "-q", "::")),
         Contender(name="ours narrow automl 4", by="ours", options=_AUTOML),
         Contender(name="ours exact automl 4", by="ours", options=_adf(automl=4, vw_exact=True)),
-        Contender(name="vw wide -q ::", by="wheel", stream="wide", flags=(*_ADF, "-q", "::")),
+        Contender(name="vw wide -q ::", by="vw", stream="wide", flags=(*_ADF, "-q", "::")),
         Contender(name="ours wide automl 4", by="ours", stream="wide", options=_AUTOML),
-        Contender(name="vw heavy automl 4", by="wheel", stream="heavy", flags=(*_ADF, "--automl", "4")),
+        Contender(name="vw heavy automl 4", by="vw", stream="heavy", flags=(*_ADF, "--automl", "4")),
         Contender(name="ours heavy automl 4", by="ours", stream="heavy", options=_AUTOML),
         Contender(name="ours automl 32", by="ours", stream="planted", options=_adf(automl=32)),
         Contender(name="ours automl 1", by="ours", stream="planted", options=_adf(automl=1)),
-        Contender(name="vw reading", by="wheel", stream="long", flags=_READING),
+        Contender(name="vw reading", by="vw", stream="long", flags=_READING),
         Contender(name="ours reading", by="ours", stream="long", task="read", options={"cb_adf": True}),
         Contender(name="ours predict", by="ours", task="predict", options=_AUTOML),
         Contender(name="learn 1,000", by="process", stream="short", task="run", flags=_LEARN),
@@ -104,9 +104,9 @@ CONTENDERS = {
 }
 """All that is run, by name.
 
-Reading alone: the wheel has no flag for it. Among the ways to make it do as little as possible after reading,
+Reading alone: VW has no flag for it. Among the ways to make it do as little as possible after reading,
 ``--cb_adf -t --noconstant`` with all namespaces ignored takes the least time: every line is split, hashed and
-handed to the learner, which has no feature left to look at and nothing to learn. A second thread of the wheel
+handed to the learner, which has no feature left to look at and nothing to learn. A second thread of VW
 does the reading, so what remains of the learner hardly shows. The stream is long, so that what it takes to
 make a workspace does not either.
 
@@ -153,7 +153,7 @@ ROWS = (
 
 
 def contenders_of(rows: tuple[Row, ...]) -> list[Contender]:
-    """Return what must run for some rows, each once, in the order of the rows."""
+    """Return the contenders of some rows, each once, in the order of the rows."""
     measurements = [side for row in rows for side in (row.over, row.under) if side]
     return [CONTENDERS[name] for name in dict.fromkeys(side.partition("/")[0] for side in measurements)]
 
@@ -164,7 +164,7 @@ Samples = dict[str, dict[str, list[float]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """What a row came to; `over` and `under` are the medians it is made of."""
+    """The figure of a row; `over` and `under` are the medians that it is computed from."""
 
     row: Row
     figure: float
@@ -173,7 +173,7 @@ class Figure:
 
     @property
     def met(self) -> bool:
-        """Whether it meets the target."""
+        """Return whether the figure meets the target."""
         return self.row.is_met(self.figure)
 
     def as_json(self) -> dict[str, Any]:

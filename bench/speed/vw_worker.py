@@ -1,4 +1,4 @@
-"""The process that times the wheel: imports it once, then forks for every run.
+"""The process that times VW: imports it once, then forks for every run.
 
 Reads one JSON object a line, ``{"argv": [...], "directory": ...}``, and answers each with one: ``{"seconds":
 ..., "cpu": ...}`` for ``Workspace(arg_list).finish()`` and nothing else, or ``{"error": ...}``. The
@@ -20,7 +20,7 @@ SECONDS = 600
 
 
 def run(argv: list[str], *, directory: str) -> dict[str, Any]:
-    """Run the wheel in this process, its output thrown away, and say how long it took."""
+    """Run VW in this process, its output thrown away, and say how long it took."""
     import vowpalwabbit
 
     os.chdir(directory)
@@ -31,12 +31,12 @@ def run(argv: list[str], *, directory: str) -> dict[str, Any]:
         begin, cpu = time.perf_counter(), time.process_time()
         vowpalwabbit.Workspace(arg_list=argv).finish()
         return {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu}
-    except Exception:  # whatever the wheel raises is an outcome to report
+    except Exception:  # whatever VW raises is an outcome to report
         return {"error": traceback.format_exc()}
 
 
 def run_apart(request: dict[str, Any]) -> dict[str, Any]:
-    """Run in a child, so that every run has the heap of a process that has only imported the wheel."""
+    """Run in a child, so that every run has the heap of a process that has only imported VW."""
     readable, writable = os.pipe()
     child = os.fork()
     if child == 0:
@@ -48,7 +48,7 @@ def run_apart(request: dict[str, Any]) -> dict[str, Any]:
         answer = pipe.read()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if not answer:
-        return {"error": f"the wheel ended with code {code}"}
+        return {"error": f"VW ended with code {code}"}
     parsed: dict[str, Any] = json.loads(answer)
     return parsed
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-WHEEL_WORKER = Path(__file__).with_name("vw_worker.py")
-"""Runs the wheel."""
+VW_WORKER = Path(__file__).with_name("vw_worker.py")
+"""The worker that runs VW."""
 OUR_WORKER = Path(__file__).with_name("our_worker.py")
 """Runs onlineauto."""
 

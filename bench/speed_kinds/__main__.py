@@ -24,7 +24,7 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from bench import kit
-from bench.speed.workers import OUR_WORKER, WHEEL_WORKER, Worker
+from bench.speed.workers import OUR_WORKER, VW_WORKER, Worker
 from bench.speed_kinds.streams import KINDS
 
 _FLAGS = ["--cb_explore_adf", "--quiet"]
@@ -37,7 +37,7 @@ SIDES: dict[str, list[str] | dict[str, Any]] = {
     "32 live": {"automl": 32, "predict_with": "champion"},
     "no search": {},
 }
-"""What runs: flags of the wheel, or options of ours."""
+"""The flags of VW, or options of onlineauto, of each run."""
 
 _EVERYWHERE = ("VW -q ::", "VW --automl 4", "ensemble", "champion")
 _ONLY_ON = {"1 live": ("news",), "32 live": ("news",), "no search": ("300 namespaces",)}
@@ -51,7 +51,7 @@ Taken = dict[str, dict[str, list[list[Part]]]]
 
 
 def sides_of(kind: str) -> list[str]:
-    """Return what runs on a kind of stream."""
+    """Return the contenders on a kind of stream."""
     if kind == "300 namespaces":  # VW's search would take minutes
         return ["ensemble", "champion", "no search"]
     return [*_EVERYWHERE, *(side for side, kinds in _ONLY_ON.items() if kind in kinds)]
@@ -79,7 +79,7 @@ def measure(
     taken: Taken = {kind: {side: [] for side in sides_of(kind) if side in sides} for kind in kinds}
     with (
         tempfile.TemporaryDirectory() as directory,
-        Worker(WHEEL_WORKER) as wheel,
+        Worker(VW_WORKER) as vw,
         Worker(OUR_WORKER) as ours,
     ):
         files = [
@@ -96,7 +96,7 @@ def measure(
             for named, counted in zip(files, events, strict=True):
                 file = str(named[kind])
                 if isinstance(what, list):
-                    found = wheel.ask(argv=[*what, "-d", file], directory=directory)
+                    found = vw.ask(argv=[*what, "-d", file], directory=directory)
                 else:
                     found = ours.ask(task="fit", options={"cb_explore_adf": True, **what}, file=file)
                 end = {"wall": found["seconds"], "cpu": found["cpu"], "events": float(counted[kind])}

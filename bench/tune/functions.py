@@ -31,6 +31,6 @@ HARTMANN_6 = Space({f"x{number}": Float(0, 1) for number in range(6)})
 
 
 def hartmann_regret(config: Mapping[str, Any]) -> float:
-    """Return how far the value of a config is above the lowest one."""
+    """Return the difference between the value of a config and the lowest value."""
     x = np.array([config[f"x{number}"] for number in range(6)])
     return float(-ALPHA @ np.exp(-(A * (x - P) ** 2).sum(1))) - LOWEST

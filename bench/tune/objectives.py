@@ -86,9 +86,9 @@ def missing(name: str, who: str, seed: int, trials: int) -> list[float]:
         study.optimize(lambda trial: objective(_suggested(trial, space)), n_trials=trials)
         points = [tuple(trial.values) for trial in study.best_trials]
     else:
-        ours = Study(space, searcher=who, mode=["min"] * 2, max_resource=1, max_trials=trials, seed=seed)
-        ours.run(objective)
-        points = [tuple(trial.objectives.values()) for trial in ours.best_trials]
+        tuner = Study(space, searcher=who, mode=["min"] * 2, max_resource=1, max_trials=trials, seed=seed)
+        tuner.run(objective)
+        points = [tuple(trial.objectives.values()) for trial in tuner.best_trials]
     return [whole - hypervolume(points)]
 
 
@@ -106,9 +106,9 @@ def regret(name: str, who: str, seed: int, trials: int) -> list[float]:
         study.optimize(objective, n_trials=trials)
         results = [(trial.value, trial.user_attrs["constraints"][0]) for trial in study.trials]
     else:
-        ours = Study(space, "fifo", who, max_resource=1, max_trials=trials, seed=seed)
-        ours.run(lambda config: dict(zip(("value", "constraints"), _listed(function(config)), strict=True)))
-        results = [(trial.value or 0.0, trial.constraints["0"]) for trial in ours.trials]
+        tuner = Study(space, "fifo", who, max_resource=1, max_trials=trials, seed=seed)
+        tuner.run(lambda config: dict(zip(("value", "constraints"), _listed(function(config)), strict=True)))
+        results = [(trial.value or 0.0, trial.constraints["0"]) for trial in tuner.trials]
     feasible = [value for value, constraint in results if constraint <= 0]
     return [min(feasible, default=math.nan) - optimum, float(len(results) - len(feasible))]
 

@@ -1,4 +1,4 @@
-"""Record what the pictures show: runs over ``datasets``, by onlineauto and by Vowpal Wabbit's wheel.
+"""Record what the pictures show: runs over ``datasets``, by onlineauto and by Vowpal Wabbit.
 
 ``python docs/pictures/record.py`` writes ``docs/pictures/data``. ``draw.py`` draws it.
 """

@@ -32,7 +32,7 @@ def decisions(n: int = 600) -> pa.Table:
 
 
 def sources(folder: Path) -> dict[str, Any]:
-    """The same rows in every form that `fit` takes."""
+    """Return the rows in every form that `fit` accepts."""
     table = decisions()
     pq.write_table(table, folder / "one.parquet", row_group_size=128)
     ds.write_dataset(table, folder / "ipc", format="ipc")

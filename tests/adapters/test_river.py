@@ -38,7 +38,7 @@ def test_checks_of_a_policy() -> None:
 
 @pytest.mark.parametrize("make", MODELS)
 def test_copies_learn_on_their_own(make: Any) -> None:
-    """What the two checks that are left out are for."""
+    """This replaces the two checks that are left out."""
     model = make()
     for number in range(20):
         model.learn_one({"a": number % 3, "b": str(number % 2)}, number % 2)

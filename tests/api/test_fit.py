@@ -1,4 +1,4 @@
-"""What `fit` takes: files of any format, frames, mappings, texts and blocks; and what it says of the rest."""
+"""`fit` accepts files of any format, frames, mappings, texts and blocks, and rejects other objects."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_malformed_lines_cause_one_warning() -> None:
         (5, "not a source of events"),
     ],
 )
-def test_what_cannot_be_learnt_is_explained(source: Any, message: str) -> None:
+def test_error_explains_an_event_that_cannot_be_learnt(source: Any, message: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(InputError, match=message):

@@ -63,7 +63,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def joined(path: Path) -> tuple[bytes, int, str]:
-    """What a model learns from a log, the number of its events, and what it warns of."""
+    """Return the state of a model that learnt a log, its number of events, and its warnings."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         model = AutoML(live_configs=1).join(path)

@@ -33,7 +33,7 @@ PAIRS = [({"a": i % 3}, float(i % 7)) for i in range(40)]
 
 
 def pandas_frame(**changed: tuple[int, Any]) -> Any:
-    """A log of 20 decisions; of some columns, the value of one row is another."""
+    """Return a log of 20 decisions; of some columns, the value of one row is another."""
     pandas = pytest.importorskip("pandas")
     rows = {"u": ["x", "y"] * 10, "took": ["a", "b"] * 10, "r": [1.0, 0.0] * 10, "p": [0.5] * 20}
     frame = pandas.DataFrame(rows)

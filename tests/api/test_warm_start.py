@@ -40,7 +40,7 @@ def _same_predictions(one: Any, other: Any) -> bool:
     ],
     ids=str,
 )
-def test_the_champion_predicts_what_it_predicted(options: dict[str, Any]) -> None:
+def test_the_champion_repeats_its_predictions(options: dict[str, Any]) -> None:
     old = Workspace(cb_explore_adf=True, **options).fit(_texts())
     explorer = None if "automl" in options else "greedy"
     bandit = AutoML(explorer=explorer, l2=options.get("l2")).warm_start(saved(old))

@@ -117,7 +117,7 @@ class Table:
 
 
 def interactions(rules: SearchRules, search: Search, live: int) -> tuple[Interaction, ...]:
-    """The interactions of live config `live`, in the order in which they are summed."""
+    """Return the interactions of live config `live`, in the order in which they are summed."""
     return interactions_for(rules, search.config(live), search.namespaces)
 
 

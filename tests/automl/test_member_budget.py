@@ -24,7 +24,7 @@ LEAST_OF_LAYER = 100.0
 
 @dataclass
 class Known(Table):
-    """What members cost and are worth; two that are alike are worth something only without each other."""
+    """Costs and worths of members; two members that are alike have a worth only without each other."""
 
     costs: dict[str, float] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)

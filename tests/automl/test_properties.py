@@ -83,7 +83,7 @@ def test_no_config_is_lost_and_leases_only_double(rules: SearchRules, moves: lis
 
 
 def check_what_is_kept(rules: SearchRules, step: Step) -> None:
-    """An oracle that is asked again keeps what is live, and what was; a new champion, what is live."""
+    """Check that a review keeps live configs and those that were live, and a new champion only live ones."""
     before, after = step.before, step.after
     live = [before.config(slot) for slot in range(len(before.slots))]
     if isinstance(step.signal, BoundCrossed):

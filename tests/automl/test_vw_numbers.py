@@ -52,7 +52,7 @@ def test_one_diff_impl_unittest() -> None:
     assert len(search.queue) == 2
 
 
-def test_one_diff_tries_to_leave_out_what_tells_slots() -> None:
+def test_one_diff_tries_to_leave_out_slot_interactions() -> None:
     rules = replace(make_rules(exact=True, max_live=4, lease=500), slot_namespaces=(b"Y", b"Z"))
     counts = {A: 1, B: 1}
     search, _ = decide(rules, start(rules, random_seed=5), NewNamespaces((A, B)), Table(counts=counts))

@@ -1,4 +1,4 @@
-"""Learners that live in the simulator: the wheel and ours; and what can be seen of them afterwards."""
+"""Learners for the simulator: VW and exact mode, with snapshots of their state."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from onlineauto import Workspace
 from tests.parity.automl_outputs import SearchState, read_search_state, search_state
-from tests.parity.ours import saved_weights
+from tests.parity.exact import saved_weights
 from tests.parity.result import Weights
-from tests.parity.wheel import read_readable_model
+from tests.parity.vw import read_readable_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,8 +36,8 @@ class Snapshot:
     weights: Weights
 
 
-class Ours:
-    """onlineauto, exact, asked through its interface."""
+class ExactLearner:
+    """Exact mode, called through `Workspace`."""
 
     def __init__(self, flags: str) -> None:
         from onlineauto.workspace.options import REGISTRY
@@ -64,21 +64,21 @@ class Ours:
         )
 
 
-class Wheels:
-    """The wheel, asked through its Python interface; its state is seen when it ends.
+class VwLearner:
+    """VW, called through its Python interface; its state is read after it ends.
 
     Parameters
     ----------
     flags : str
         VW's options.
     directory : Path
-        For the files that it writes at the end.
+        The folder of the files that it writes at the end.
     """
 
     def __init__(self, flags: str, *, directory: Path) -> None:
         import vowpalwabbit
 
-        self._model, self._metrics = directory / "wheel.model", directory / "metrics.json"
+        self._model, self._metrics = directory / "vw.model", directory / "metrics.json"
         files = ["--readable_model", str(self._model), "--extra_metrics", str(self._metrics)]
         argv = [*flags.split(), "--quiet", *files, "--hexfloat_weights"]
         self._searches = "--automl" in argv
@@ -92,7 +92,7 @@ class Wheels:
         self._vw.learn(list(lines))
 
     def snapshot(self) -> Snapshot:
-        """End the wheel; see `Snapshot`."""
+        """Finish VW and read its files; see `Snapshot`."""
         self._vw.finish()
         text = self._model.read_text()
         found = json.loads(self._metrics.read_text()).get("automl", {})

@@ -1,4 +1,4 @@
-"""Lives in the simulator that Vowpal Wabbit's tests have numbers for.
+"""Scenarios of the simulator that Vowpal Wabbit's tests have numbers for.
 
 Source: VW ``core/tests/automl_test.cc`` and ``automl_weights_test.cc``. Not among them: those that save and
 load, and the one with an explorer that we do not have (``--bag``).
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from tests.automl_simulator.learners import Ours, Snapshot, Wheels
+from tests.automl_simulator.learners import ExactLearner, Snapshot, VwLearner
 from tests.automl_simulator.simulator import Simulator
 
 BASE = "--cb_explore_adf --epsilon 0.2 --random_seed 5"
-"""Flags of all lives."""
+"""Flags of all scenarios."""
 
 POPULAR = "--priority_type favor_popular_namespaces"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """How a learner lives.
+    """A scenario: the options of a learner, and the events and changes of the simulator.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Life:
     named_actions: bool = True
 
     def simulator(self) -> Simulator:
-        """A new world."""
+        """Return a new simulator of this scenario."""
         return Simulator(self.seed, named_actions=self.named_actions)
 
 
@@ -71,8 +71,8 @@ CUBIC = Life(flags=f"{LONG} {_SURE} --oracle_type qbase_cubic", events=(400,), s
 
 @cache
 def lived(life: Life) -> tuple[list[float], dict[int, Snapshot]]:
-    """Let ours live, once: average rewards, and what it is like after each of the life's `events`."""
-    learner, simulator = Ours(life.flags), life.simulator()
+    """Run exact mode once; return the average rewards, and a snapshot after each of `life.events`."""
+    learner, simulator = ExactLearner(life.flags), life.simulator()
     seen: dict[int, Snapshot] = {}
 
     def look(event: int) -> None:
@@ -83,8 +83,8 @@ def lived(life: Life) -> tuple[list[float], dict[int, Snapshot]]:
     return simulator.rates, seen
 
 
-def wheel_lived(life: Life, events: int, *, directory: Path) -> tuple[list[float], Snapshot]:
-    """Let the wheel live through so many events: average rewards, and what it is like in the end."""
-    learner, simulator = Wheels(life.flags, directory=directory), life.simulator()
+def vw_lived(life: Life, events: int, *, directory: Path) -> tuple[list[float], Snapshot]:
+    """Run VW for the first `events` events; return the average rewards and a snapshot at the end."""
+    learner, simulator = VwLearner(life.flags, directory=directory), life.simulator()
     simulator.run(learner, events, swap_after=life.swap_after)
     return simulator.rates, learner.snapshot()

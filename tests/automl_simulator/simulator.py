@@ -1,4 +1,4 @@
-"""A world in which which article is liked depends on the user and the time of day, acted in on-policy.
+"""A simulator of articles and users: a click depends on the user and the time of day; learners act on-policy.
 
 Every event: a user comes, the learner predicts, an article is drawn from its probabilities, and the learner
 learns the cost. Draws and sums are in single precision, so that every learner that predicts the same bits
@@ -27,10 +27,10 @@ _LIKED = {
 
 
 class Learner(Protocol):
-    """What lives in the world."""
+    """A learner that acts in the simulator."""
 
     def predict(self, lines: Sequence[str]) -> Sequence[float]:
-        """Probability of each action of an event, by action."""
+        """Return the probability of each action of an event."""
 
     def learn(self, lines: Sequence[str]) -> None:
         """Learn from an event with a label."""
@@ -48,7 +48,7 @@ class Draws:
 
 
 class Simulator:
-    """The world.
+    """The simulator.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Simulator:
         swap_after: Sequence[int] = (),
         hooks: Mapping[int, Callable[[], None]] | None = None,
     ) -> float:
-        """Live through events 1 to `events`; the average reward.
+        """Run events 1 to `events`; return the average reward.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class Simulator:
         return things[int(self._draw() * np.float32(len(things)))]
 
     def _act(self, chances: NDArray[np.float32]) -> tuple[int, np.float32]:
-        """Draw an action; its number and probability."""
+        """Draw an action; return its index and probability."""
         total = np.float32(0)
         for chance in chances:
             total += chance
@@ -126,7 +126,7 @@ class Simulator:
         raise AssertionError("the probabilities end below the draw")
 
     def _event(self, user: str, time: str, *, label: str = "", labelled: int = -1) -> list[str]:
-        """Lines of an event in VW's text format."""
+        """Return the lines of an event in VW's text format."""
         shared = f"shared |{self.user_namespace} user={user} time_of_day={time}"
         actions = [
             f"{label if action == labelled else ''}|{self._action_namespace} article={article}"

@@ -1,8 +1,8 @@
-"""Decisions of the search in VW's simulator: the numbers of its unit tests, ours and the wheel's."""
+"""Decisions of exact mode in VW's simulator equal the numbers of VW's unit tests."""
 
 from __future__ import annotations
 
-from tests.automl_simulator.learners import Ours, Snapshot
+from tests.automl_simulator.learners import ExactLearner, Snapshot
 from tests.automl_simulator.scenarios import (
     FIFTEEN,
     INCLUSION,
@@ -50,8 +50,8 @@ def test_leases_after_fifteen_events() -> None:
     assert rates[-1] > 0.1
 
 
-def test_the_search_counts_what_was_learnt() -> None:
-    learner = Ours(f"{SHORT} --oracle_type rand")
+def test_the_search_counts_learnt_events() -> None:
+    learner = ExactLearner(f"{SHORT} --oracle_type rand")
     search = learner.snapshot().search
     assert search is not None
     assert search.events == 0
@@ -99,7 +99,7 @@ def test_inclusion_has_changed_its_champion_once() -> None:
 
 def test_a_namespace_that_comes_late_is_taken_in() -> None:
     life = Life(flags=LONG, events=(100, 101, 1000), seed=88, swap_after=(500,))
-    learner, simulator = Ours(life.flags), life.simulator()
+    learner, simulator = ExactLearner(life.flags), life.simulator()
     seen: dict[int, Snapshot] = {}
 
     def rename(event: int, name: str) -> None:
@@ -120,5 +120,5 @@ def test_a_namespace_that_comes_late_is_taken_in() -> None:
     assert rate > 0.65
 
 
-def test_the_search_finds_what_is_liked() -> None:
+def test_the_search_finds_the_liked_interactions() -> None:
     assert lived(WEIGHTS)[0][-1] > 0.6

@@ -1,4 +1,4 @@
-"""In VW's simulator, on-policy, ours and the wheel live the same lives."""
+"""In VW's simulator, on-policy, exact mode and VW have the same rewards, decisions and weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.automl_simulator.scenarios import (
     WEIGHTS,
     Life,
     lived,
-    wheel_lived,
+    vw_lived,
 )
 from tests.parity.automl_outputs import state_differences
 
@@ -25,11 +25,11 @@ from tests.parity.automl_outputs import state_differences
     [(FIFTEEN, 15), (WEIGHTS, 1331), (RAND, 931), (ONE_DIFF, 645), (INCLUSION, 4132), (CUBIC, 400)],
     ids=["fifteen", "weights", "rand", "one_diff", "inclusion", "cubic"],
 )
-def test_ours_lives_as_the_wheel_does(life: Life, events: int, tmp_path: Path) -> None:
-    theirs, wheel = wheel_lived(life, events, directory=tmp_path)
+def test_exact_mode_equals_vw_on_policy(life: Life, events: int, tmp_path: Path) -> None:
+    expected, vw = vw_lived(life, events, directory=tmp_path)
     rates, seen = lived(life)
-    mine = seen[events]
-    assert rates[:events] == theirs
-    assert not state_differences(wheel.search, mine.search)
-    assert (wheel.interactions, wheel.switches) == (mine.interactions, mine.switches)
-    assert wheel.weights.as_dict() == mine.weights.as_dict()
+    actual = seen[events]
+    assert rates[:events] == expected
+    assert not state_differences(vw.search, actual.search)
+    assert (vw.interactions, vw.switches) == (actual.interactions, actual.switches)
+    assert vw.weights.as_dict() == actual.weights.as_dict()

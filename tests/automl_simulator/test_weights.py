@@ -11,7 +11,7 @@ from tests.parity.result import Weights
 FNV = 16777619
 SEARCH = f"{BASE} --automl 4 {POPULAR} --default_lease 10"
 TOLERANCE = 0.001
-"""That of VW's tests: their numbers come from a build with other square roots than the wheel's."""
+"""That of VW's tests: their numbers come from a build with other square roots than the package's."""
 
 
 def _feature(namespace: str, feature: str) -> int:

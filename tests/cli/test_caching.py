@@ -27,7 +27,7 @@ def outcome(words: str, run: Command, path: Path) -> tuple[str, bytes, list[str]
 
 
 @pytest.mark.parametrize("more", ["", "--vw_exact", "--holdout_off -q ab --l1 1e-6"])
-def test_the_cache_gives_what_the_text_gives(run: Command, more: str, tmp_path: Path) -> None:
+def test_the_cache_has_the_events_of_the_text(run: Command, more: str, tmp_path: Path) -> None:
     words = f"-d s.txt --passes 5 {more}"
     cache, *from_text = outcome(words, run, tmp_path)
     assert cache == "using no cache"

@@ -1,4 +1,4 @@
-"""What a new user tries first: ``demo``, ``doctor``, ``plot`` and the shell's completion."""
+"""The commands that a new user tries first: ``demo``, ``doctor``, ``plot`` and the shell's completion."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Command) -> Path:
 
 
 def test_demo(run: Command, made: Path) -> None:
-    said = run("demo").out  # into the same folder, which may be written again
+    output = run("demo").out  # into the same folder, which may be written again
     assert {path.name for path in made.iterdir()} == {"log.txt", "journal.jsonl", "demo.model", "story.svg"}
-    worth = {line[5:47].strip(): float(line[47:53]) for line in said.splitlines() if line.endswith("#")}
+    worth = {line[5:47].strip(): float(line[47:53]) for line in output.splitlines() if line.endswith("#")}
     lot, plain, found, best = worth.values()
     assert lot < plain < found <= best
-    assert "onlineauto-demo/story.svg: open it in a browser" in " ".join(said.split())
+    assert "onlineauto-demo/story.svg: open it in a browser" in " ".join(output.split())
     assert "article" in run("inspect", made / "demo.model", made / "log.txt").out
 
 
 def test_demo_without_matplotlib(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "_VISITS", 50)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    said = " ".join(run("demo --into new").out.split())
-    assert "pip install '.[plot]' in a checkout of onlineauto. Then: onlineauto plot" in said
+    output = " ".join(run("demo --into new").out.split())
+    assert "pip install '.[plot]' in a checkout of onlineauto. Then: onlineauto plot" in output
 
 
 def test_demo_leaves_other_folders_alone(run: Command, tmp_path: Path) -> None:
@@ -78,20 +78,20 @@ def test_invalid_input_of_plot_is_rejected(
 
 
 def test_doctor(run: Command) -> None:
-    said = run("doctor").out
-    names = [line.partition(":")[0] for line in said.splitlines()]
+    output = run("doctor").out
+    names = [line.partition(":")[0] for line in output.splitlines()]
     assert {"onlineauto", "Python", "numpy", "processor", "kernels", "cache", "self-test"} <= set(names)
-    assert said.endswith("\nall is well\n")
+    assert output.endswith("\nall is well\n")
 
 
 def test_doctor_reports_problems(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xxhash", None)
     answers = iter([b"1", b"2"])
     monkeypatch.setattr(doctor, "_learn", lambda: lambda: next(answers))
-    said = run("doctor", code=1).out
-    assert "problem: xxhash cannot be imported" in said
-    assert "problem: the same events have different predictions" in said
-    assert said.endswith("onlineauto does not work as it should, see above\n")
+    output = run("doctor", code=1).out
+    assert "problem: xxhash cannot be imported" in output
+    assert "problem: the same events have different predictions" in output
+    assert output.endswith("onlineauto does not work as it should, see above\n")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

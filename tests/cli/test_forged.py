@@ -1,4 +1,4 @@
-"""What a model file cannot do to whoever runs it: bring options that are not a model's, or name outputs."""
+"""A model file is rejected if it has options that are not a model's, or names outputs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAYS = [
 
 
 def word(option: Option) -> str:
-    """The option as a model's command line would have it, with a value that is valid."""
+    """Return the option as a model's command line would have it, with a value that is valid."""
     if option.switch:
         return option.flag
     values = {"progress": "10", "format": "json"}
@@ -48,7 +48,7 @@ def content(directory: Path) -> dict[str, bytes]:
 
 
 def forge(path: Path, **changes: Any) -> None:
-    """Let a model file have other parts of its model or run, and the checksum that it then has."""
+    """Replace parts of the model or run in a model file, and update the checksum."""
     tree, arrays = model_parts(path.read_bytes())
     for name, change in changes.items():
         part = tree["model"] if name in tree["model"] else tree["run"]
@@ -158,13 +158,13 @@ def test_a_malformed_run_is_rejected(run: Command, directory: Path, changes: dic
 
 
 def rotate(**other: Any) -> dict[str, Any]:
-    """A line of a journal that puts a config into a live place."""
+    """Return a line of a journal that makes a config live."""
     line = {"decision": "rotate", "events": 1, "slot": 1, "index": 1, "kind": "inclusion", "elements": []}
     return line | {"bounds": None} | other
 
 
 def judged(decision: str, **other: Any) -> dict[str, Any]:
-    """A line of a journal that rests on bounds."""
+    """Return a line of a journal for a decision by bounds."""
     bounds = dict.fromkeys(("updates", "lower", "champion_lower"), 0)
     bounds |= dict.fromkeys(("upper", "champion_upper"), 1)
     line = {"decision": decision, "events": 1, "index": 0, "lease": 1, "place_of": None, "kind": "inclusion"}

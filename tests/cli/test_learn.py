@@ -269,7 +269,7 @@ def test_a_closed_reader_ends_the_run_without_a_traceback(tmp_path: Path) -> Non
 def _interrupted_stream(
     monkeypatch: pytest.MonkeyPatch, *, times: int, number: int = signal.SIGINT
 ) -> list[int]:
-    """Let the workspace stream one block on and on, with so many signals while the second is at hand."""
+    """Make the workspace repeat one block, and raise the signal `times` times during the second one."""
     taken: list[int] = []
     real = Workspace.stream
 

@@ -26,7 +26,7 @@ OUTPUTS = ("-p", "--journal", "--extra_metrics")
 
 
 class Killed(BaseException):
-    """What no run catches."""
+    """An exception that no run catches."""
 
 
 def events(n: int, options: str = SEARCH) -> list[str]:
@@ -47,7 +47,7 @@ def outputs() -> str:
 
 
 def written(path: Path) -> dict[str, bytes]:
-    """What these have written."""
+    """Return the contents of the files in a folder."""
     return {each.name: each.read_bytes() for each in path.iterdir()}
 
 
@@ -74,7 +74,7 @@ def test_a_continued_model_equals_one_uninterrupted_run(run: Command, log: Path,
 
 
 def test_predicting_does_not_change_the_model_file(run: Command, log: Path, tmp_path: Path) -> None:
-    search = f"{SEARCH} --predict_with champion"  # a model that only predicts has no stack
+    search = f"{SEARCH} --predict_with champion"  # a predict-only model of the champion has no ensemble
     run(f"-d {log} {search} -f m.model --quiet")
     run(f"-d {log} {search} -f alone.model --predict_only_model --quiet")
     before = (tmp_path / "m.model").read_bytes()
@@ -96,7 +96,7 @@ def test_counters_continue_if_requested(run: Command, log: Path) -> None:
 
 
 def stop_after(saves: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the next run end without a word behind so many saves."""
+    """Make the next run end without a message after a number of saves."""
     save = Saving.save
     done: list[Saving] = []
 

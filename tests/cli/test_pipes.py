@@ -90,7 +90,7 @@ def test_each_event_is_learnt_within_50_ms(
     pytest.fail(f"event {least.index(max(least))} never took less than {max(least):.3f} s")
 
 
-def test_a_second_pipe_is_opened_only_when_it_is_read(tmp_path: Path) -> None:
+def test_a_second_pipe_is_opened_at_its_first_read(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     os.mkfifo(first)
     os.mkfifo(second)

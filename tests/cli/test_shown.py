@@ -178,7 +178,7 @@ def test_a_resumed_run_keeps_its_names(run: Command, tmp_path: Path) -> None:
 def test_an_audit_of_a_wide_interaction_lists_its_most_important_features(
     run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is listed one by one and what is kept as arrays is the same, but for what is left out."""
+    """The listed features equal those in the arrays, except for the features that are left out."""
     words = "-d lines.txt --cubic aab -q ab --audit --quiet"
     whole = run(words).out.splitlines()
     monkeypatch.setattr("onlineauto.cli.outputs._MOST_LISTED", 0)

@@ -210,7 +210,7 @@ def model_of(workspace: Workspace) -> bytes:
 
 @pytest.fixture(scope="module")
 def undisturbed() -> bytes:
-    """The model of a run with one worker."""
+    """Return the model of a run with one worker."""
     with PartitionedRun(searching(), STREAM, schedule=SHORT) as run:
         run.step()
         return model_of(run.workspace)
@@ -233,7 +233,7 @@ class Rounds:
         patch.setattr(PartitionedRun, "learn_round", later)
 
     def let(self, n: int) -> None:
-        """Let jobs learn `n` more rounds, and wait for them."""
+        """Run `n` more rounds of the jobs, and wait for them."""
         before = len(self.workers)
         self.may.release(n)
         until(lambda: len(self.workers) >= before + n)

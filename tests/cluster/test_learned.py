@@ -203,10 +203,10 @@ def test_the_network_has_the_same_numbers_in_pytorch() -> None:
 
     weights = draw_weights(np.random.default_rng(0), 6, 3)
     read = read_of(crowded())
-    ours = forward(weights, read)
+    actual = forward(weights, read)
     jobs, cluster = (torch.from_numpy(np.asarray(array, np.float32)) for array in (read.jobs, read.cluster))
     tensors = training.forward(training.as_tensors(weights), jobs, cluster, torch.from_numpy(read.valid))
-    for one, other in zip(ours, tensors, strict=True):
+    for one, other in zip(actual, tensors, strict=True):
         assert np.allclose(one, other.detach().numpy(), atol=1e-4)
 
 

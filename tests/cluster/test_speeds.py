@@ -40,10 +40,10 @@ def test_the_fit_is_that_of_scipy(seed: int) -> None:
     draw = np.random.default_rng(seed)
     rows = terms(draw.integers(1, 9, 12), draw.integers(1, 9, 12))
     times = rows @ draw.uniform(-0.3, 1, 5) + 3
-    ours = fit_slowness(rows, times)
-    ours *= (rows @ ours / times).sum() / ((rows @ ours / times) ** 2).sum()  # which has no scale of its own
-    theirs, _ = scipy_optimize.nnls(rows / times[:, None], np.ones(12))
-    error = [((rows @ coefficients / times - 1) ** 2).sum() for coefficients in (ours, theirs)]
+    actual = fit_slowness(rows, times)
+    actual *= (rows @ actual / times).sum() / ((rows @ actual / times) ** 2).sum()  # the fit has no scale
+    expected, _ = scipy_optimize.nnls(rows / times[:, None], np.ones(12))
+    error = [((rows @ coefficients / times - 1) ** 2).sum() for coefficients in (actual, expected)]
     assert error[0] == pytest.approx(error[1], abs=1e-9)
 
 

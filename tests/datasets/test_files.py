@@ -55,7 +55,7 @@ def test_gzip_headers_hold_neither_time_nor_name() -> None:
         assert header == b"\x1f\x8b\x08\x00\x00\x00\x00\x00", file.name
 
 
-def test_what_is_not_committed_is_ignored() -> None:
+def test_uncommitted_files_are_ignored() -> None:
     ignored = set((FOLDER / ".gitignore").read_text().splitlines())
     for name in NOT_COMMITTED:
         assert ignored & {f"{name}.txt.gz", f"{name}-*"}

@@ -27,7 +27,7 @@ def test_a_set_of_keel_has_its_numbers_in_one_namespace(monkeypatch: pytest.Monk
     assert data.logs == "ue"
 
 
-def test_loans_do_not_show_what_is_known_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loans_do_not_reveal_later_values(monkeypatch: pytest.MonkeyPatch) -> None:
     columns: Columns = {"rownames": [1, 2], "state": ["NJ", NAN], "income": [9.5, NAN]}
     columns |= {"paid_total": [7.0, 8.0], "sub_grade": ["C1", "A2"], "interest_rate": [1.0, 2.0]}
     given(monkeypatch, columns | {"grade": ["C", "A"]})

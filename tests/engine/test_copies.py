@@ -115,7 +115,7 @@ def arrays_of(workspace: Workspace) -> dict[str, np.ndarray | np.void]:
 
 
 def shared_by(arrays: Mapping[str, np.ndarray | np.void]) -> dict[tuple[str, str], int]:
-    """Which of them lie in the same memory, and how far the second one begins behind the first."""
+    """Return the offset between the starts of each pair of arrays that share memory."""
     bounds = sorted((*bounds_of(array), path) for path, array in arrays.items())
     found = {}
     for i, (low, high, path) in enumerate(bounds):

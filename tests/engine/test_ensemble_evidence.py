@@ -1,4 +1,4 @@
-"""When an ensemble predicts: hardly ever by chance, soon where it earns more, and then it earns more.
+"""An ensemble hardly ever predicts by chance, predicts soon where it earns more, and then earns more.
 
 Where nothing depends on anything, losses still prove something: an ensemble shrinks what the champion has
 learnt from noise, and so does predict costs better. It earns no less by it. Rewards must prove nothing there.
@@ -62,7 +62,7 @@ def note(served: list[str], entry: object) -> None:
 
 
 def served_by_rewards(stream: Callable[[int, int], bytes], n: int, seeds: int) -> int:
-    """In how many streams do rewards alone prove that the ensemble earns more?"""
+    """Return the number of streams in which rewards alone prove that the ensemble earns more."""
     found = 0
     for seed in range(seeds):
         workspace = Workspace(
@@ -76,7 +76,7 @@ def served_by_rewards(stream: Callable[[int, int], bytes], n: int, seeds: int) -
 
 
 @pytest.mark.parametrize("name", NULLS)
-def test_rewards_prove_nothing_where_there_is_nothing(name: str) -> None:
+def test_rewards_prove_nothing_on_streams_without_signal(name: str) -> None:
     assert served_by_rewards(NULLS[name], 1000, 5) <= 1
 
 

@@ -1,4 +1,4 @@
-"""The ensemble and its members beside their twins: scores, weights, tests and verdicts, event by event."""
+"""The ensemble and its members equal their reference implementations after each event."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def features(line: Any) -> Features:
 
 
 def choice_of(event: Event, options: dict[str, Any]) -> Choice:
-    """The event as the ensemble sees it."""
+    """Return the event in the form of the reference implementation."""
     if options.get("cb_explore_adf"):
         logged = None
         for number, line in enumerate(event.actions):
@@ -171,7 +171,7 @@ def close(one: Any, other: Any, reach: float = 1.0) -> None:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_ensemble_does_what_its_twin_does(case: Case) -> None:
+def test_ensemble_equals_the_reference_implementation(case: Case) -> None:
     options, text = case.options, case.stream()
     single = not (options["cb_explore_adf"] or options.get("cb_explore"))
     many = options.get("cb_explore", 0) > 32
@@ -246,7 +246,7 @@ def test_the_ensemble_does_what_its_twin_does(case: Case) -> None:
 
 
 def follow(twin: Ensemble, journal: list[dict[str, Any]]) -> None:
-    """Let what was decided happen to the twin."""
+    """Apply the decisions to the reference implementation."""
     for line in journal:
         if line["decision"] == "rotate":
             twin.join(line["slot"])
@@ -259,7 +259,7 @@ def follow(twin: Ensemble, journal: list[dict[str, Any]]) -> None:
 
 
 def remix(mix: np.ndarray, journal: list[dict[str, Any]]) -> None:
-    """Let what was decided happen to the weights of the mix."""
+    """Apply the decisions to the weights of the mixture."""
     for line in journal:
         if line["decision"] == "rotate" and line["slot"] > 0:
             mix[line["slot"]] = 0.0
@@ -291,7 +291,7 @@ def happenings(twin: Ensemble) -> set[str]:
     return {name for name, is_so in found.items() if is_so}
 
 
-def test_what_predicts_goes_back_to_the_champion_of_single_lines() -> None:
+def test_the_champion_of_single_lines_predicts_again() -> None:
     workspace, decided = Workspace(automl=3, predict_with="ensemble"), []
     workspace.observe(lambda entry: decided.append(getattr(entry, "who", None)))
     workspace.fit(bent(1000))

@@ -22,7 +22,7 @@ N = 100
 
 
 def sources(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
-    """The same events in every form, with the options by which they are read."""
+    """Return the events in every form, with the options by which they are read."""
     lines = [f"{i % 3} |a word=w{i % 7} x:{i + 1}" for i in range(N)]
     text = folder / "e.txt"
     text.write_text("\n".join(lines) + "\n")

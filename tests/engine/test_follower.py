@@ -32,7 +32,7 @@ def events_of(text: bytes) -> list[bytes]:
 
 
 def with_gaps(text: bytes) -> bytes:
-    """The same events; every ninth is not labelled, and every eleventh has a new namespace for a while."""
+    """Return the events: every ninth without a label, every eleventh with a new namespace for a while."""
     changed = []
     for at, event in enumerate(events_of(text)):
         if at % 9 == 4:
@@ -45,7 +45,7 @@ def with_gaps(text: bytes) -> bytes:
 
 
 def with_outliers(text: bytes) -> bytes:
-    """The same events; the cost of one among the first, and of a few later ones, is absurd."""
+    """Return the events with an absurd cost in one of the first events and in a few later ones."""
     changed = events_of(text)
     for at in (7, 240, 241, 500):
         changed[at] = changed[at].replace(b"0:-", b"0:-1000000", 1)
@@ -53,7 +53,7 @@ def with_outliers(text: bytes) -> bytes:
 
 
 def far_from_0(text: bytes) -> bytes:
-    """The same events, whose costs are far from 0, so that learning begins again."""
+    """Return the events with costs far from 0, so that learning restarts."""
     return text.replace(b"0:-", b"0:1000.")
 
 
@@ -131,7 +131,7 @@ class Learnt:
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The event of each run of the live configs ahead of the ensemble."""
+    """Return the event of each run of the live configs ahead of the ensemble."""
     found: list[int] = []
     run = Follower.run
 
@@ -162,7 +162,7 @@ def _sub_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture(scope="module")
 def one_thread() -> dict[str, Learnt]:
-    """What one thread learns of each stream."""
+    """Return the state that one thread learns from each stream."""
     return {}
 
 

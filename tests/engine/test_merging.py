@@ -50,7 +50,7 @@ def events_of(text: bytes) -> list[str]:
 
 
 def made(members: str = MEMBERS) -> Workspace:
-    """A model whose ensemble predicts from the start, and whose tests decide nothing."""
+    """Return a model whose ensemble predicts from the start, and whose tests decide nothing."""
     workspace = Workspace(**OPTIONS, members=members)
     workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
     ensemble_of(workspace).test.level[0] = 1e-300
@@ -63,7 +63,7 @@ def learn(workspace: Workspace, events: Sequence[str]) -> None:
 
 
 def merge(base: Workspace, ends: Sequence[Workspace], learnt: Sequence[int]) -> Workspace:
-    """A copy of the branch that has learnt most, with the merged ensemble."""
+    """Return a copy of the branch that has learnt most, with the merged ensemble."""
     ensemble = merge_ensembles(ensemble_of(base), list(map(ensemble_of, ends)), learnt=learnt, floor=True)
     result = copy.deepcopy(ends[int(np.argmax(learnt))])
     begin_again(ensemble_of(result), ensemble)
@@ -71,7 +71,7 @@ def merge(base: Workspace, ends: Sequence[Workspace], learnt: Sequence[int]) -> 
 
 
 def predicted(workspace: Workspace, events: Sequence[str], name: str = "") -> NDArray[np.float64]:
-    """What the ensemble, or one score alone, predicts."""
+    """Return the predictions of the ensemble, or of one score alone."""
     workspace = copy.deepcopy(workspace)
     ensemble = ensemble_of(workspace)
     if name:
@@ -204,7 +204,7 @@ def test_a_weight_at_its_bound_leaves_the_others_free() -> None:
     np.testing.assert_allclose(weights, [0.2, 0.8, 0.4], atol=1e-5)
 
 
-def test_what_ends_have_retained_is_measured() -> None:
+def test_retained_learning_of_branches_is_measured() -> None:
     """Events without some input add nothing to its information, which is then only forgotten."""
     draw, keeps = np.random.default_rng(1), 0.9998
     base = squares(Squares(2.0, 6), *data(draw, 300), keeps)
@@ -328,14 +328,16 @@ def test_two_halves_predict_like_one_learner() -> None:
             away = distance(one, both) / one.std()
             assert away < (0.05 if name in ("", "features", "waves") else 0.15), name
             assert away < 0.6 * distance(one, half) / one.std(), name
-    mine, yours = ensemble_of(result), ensemble_of(whole)
-    np.testing.assert_allclose(mine.members.inputs.numbers.mean, yours.members.inputs.numbers.mean, atol=1e-9)
+    actual, single = ensemble_of(result), ensemble_of(whole)
     np.testing.assert_allclose(
-        mine.members.inputs.numbers.variance, yours.members.inputs.numbers.variance, rtol=1e-9
+        actual.members.inputs.numbers.mean, single.members.inputs.numbers.mean, atol=1e-9
     )
-    np.testing.assert_array_equal(np.sort(mine.members.inputs.seen), np.sort(yours.members.inputs.seen))
-    np.testing.assert_allclose(mine.range, yours.range)
-    assert mine.test.updates[0] == pytest.approx(yours.test.updates[0], abs=2)
+    np.testing.assert_allclose(
+        actual.members.inputs.numbers.variance, single.members.inputs.numbers.variance, rtol=1e-9
+    )
+    np.testing.assert_array_equal(np.sort(actual.members.inputs.seen), np.sort(single.members.inputs.seen))
+    np.testing.assert_allclose(actual.range, single.range)
+    assert actual.test.updates[0] == pytest.approx(single.test.updates[0], abs=2)
 
 
 def test_the_layer_merges_after_it_has_begun() -> None:
@@ -371,8 +373,8 @@ def test_an_unchanged_copy_changes_nothing() -> None:
     fields = ("weights", "spread", "error", "costs", "range")
     arrays = {name: (getattr(one, name), getattr(other, name)) for name in fields}
     arrays |= dict(zip(one.test._fields, zip(one.test, other.test, strict=True), strict=True))
-    for name, (mine, theirs) in arrays.items():
-        np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-9, err_msg=name)
+    for name, (actual, expected) in arrays.items():
+        np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-9, err_msg=name)
     swapped = merge(base, [base, end], [0, 200])
     np.testing.assert_allclose(predicted(swapped, rest), predicted(alone, rest), atol=1e-5)
 
@@ -456,7 +458,7 @@ def test_a_score_that_is_stopped_in_a_branch_has_no_weight_when_merged() -> None
     assert np.isfinite(result.weights).all()
 
 
-def test_more_actions_than_are_told_apart_are_joined() -> None:
+def test_actions_beyond_the_limit_share_a_row() -> None:
     """Two branches of 20 actions each, of which no more than 32 may have a regression each."""
     text = odd(300, actions=20, numbers=1).decode()
     base, one, other = (made("features,crosses") for _ in range(3))

@@ -238,7 +238,7 @@ LARGE = [
 
 
 def happenings(journal: list[Line]) -> set[str]:
-    """What happened to a search, in words."""
+    """Return the decisions of a search, in words."""
     found = set()
     places: dict[int, str] = {}
     seen: set[str] = set()
@@ -282,8 +282,8 @@ def check(case: Case) -> None:
             step = twin.learn(next(events))
             expected += step.lines
             assert predicted(outcomes, event) == step.prediction, f"event {twin.n_events}"
-        for line, (ours, its) in enumerate(zip_longest(journal, expected)):
-            assert ours == its, f"line {line}"
+        for line, (actual, reference) in enumerate(zip_longest(journal, expected)):
+            assert actual == reference, f"line {line}"
         known = workspace.estimates
         promises = [each.promise(twin.champion) for each in twin.live]
         assert [known.promise(place) for place in range(1, len(known))] == promises[1:]

@@ -14,7 +14,7 @@ from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.predict_only import spun_off
 from tests.learners.model_view import lanes_of
 from tests.parity.streams import STREAMS
-from tests.parity.wheel import read_readable_model
+from tests.parity.vw import read_readable_model
 
 BANDIT = STREAMS["bandit"](80, 1)
 

@@ -30,7 +30,7 @@ def rests(workspace: Workspace) -> list[bool]:
     return found
 
 
-def test_the_journal_says_who_rests_and_why() -> None:
+def test_the_journal_names_inactive_members_and_the_reason() -> None:
     workspace, journal = learnt(300)
     entries = [line for line in journal if line["decision"] == "rest_members"]
     assert entries
@@ -57,7 +57,7 @@ def test_a_replay_lets_the_same_members_rest(tmp_path: Path) -> None:
     assert any(rests(again))
 
 
-def test_who_rests_is_saved(tmp_path: Path) -> None:
+def test_inactive_members_are_saved(tmp_path: Path) -> None:
     text = odd(400, numbers=2)
     events = text.split(b"\n\n")[:-1]
     whole, half = Workspace(**OPTIONS), Workspace(**OPTIONS)
@@ -73,7 +73,7 @@ def test_who_rests_is_saved(tmp_path: Path) -> None:
     assert rests(whole) == rests(other)
 
 
-def test_all_may_rest_and_the_ensemble_goes_on() -> None:
+def test_the_ensemble_predicts_while_all_members_are_inactive() -> None:
     workspace = Workspace(**{**OPTIONS, "member_budget": 0.01}).fit(odd(700, numbers=2))
     ensemble = workspace.searching.live_configs.arrays.ensemble
     assert all(rests(workspace))

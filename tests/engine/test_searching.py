@@ -63,7 +63,7 @@ def state(workspace: Workspace) -> list[bytes]:
 
 
 def recorded(path: Path, text: bytes, **options: Any) -> Workspace:
-    """A workspace that has learnt a stream, and has left its journal in a file."""
+    """Return a workspace that has learnt a stream, and has left its journal in a file."""
     workspace = Workspace(**options)
     with path.open("wb") as file:
         journal = Journal(file, command=workspace.configuration.command(kept=True))
@@ -402,7 +402,7 @@ def test_journal_preserves_any_name(name: bytes) -> None:
 
 
 def predicted_costs(events: list[str], options: dict[str, Any]) -> list[np.ndarray]:
-    """What a model predicts of each action of each event before it learns it."""
+    """Return the predicted cost of each action of each event before the event is learnt."""
     workspace = Workspace(cb_adf=True, **options)
     return [workspace.learn(event) for event in events]
 
@@ -454,7 +454,7 @@ def test_paired_test_promotes_earlier_than_bounds() -> None:
 
 
 def removed_on(entry: Any) -> Bounds | None:
-    """What a line of the journal rests on that gives a config up."""
+    """Return the evidence in a line of the journal that removes a config."""
     return entry.bounds if isinstance(decision_of(entry), Remove) else None
 
 

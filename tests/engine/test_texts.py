@@ -162,7 +162,7 @@ def parsed(reader: TextReader, text: bytes) -> Iterator[Block]:
 
 
 def outcome(blocks: Iterator[Block]) -> tuple[list[list[Line]], str | None]:
-    """The events of the blocks, or what error there was."""
+    """Return the events of the blocks, or what error there was."""
     try:
         return unpack(blocks), None
     except InputError as error:

@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 @pytest.fixture(autouse=True)
 def _in_quick_turns() -> Iterator[None]:
-    """Let Python go from thread to thread a thousand times as often as usual."""
+    """Make Python switch threads a thousand times as often as usual."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(before / 1000)
     yield
@@ -97,7 +97,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def learner(workspace: Workspace, ended: threading.Event) -> Callable[[], int]:
-    """A job that learns all events."""
+    """Return a job that learns all events."""
 
     def learn() -> int:
         try:

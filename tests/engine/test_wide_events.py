@@ -57,15 +57,16 @@ def probabilities(text: list[str], **options: Any) -> list[Any]:
 def test_wide_event_does_not_stop_a_stream(
     flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data, metrics, said = (tmp_path / name for name in ("data.txt", "metrics.json", "said.txt"))
+    data, metrics, printed = (tmp_path / name for name in ("data.txt", "metrics.json", "said.txt"))
     data.write_text("".join(stream_of(60, {30: WIDE})))
     began = time.monotonic()
     assert (
-        main([str(data), "--cb_explore_adf", *flags, "--extra_metrics", str(metrics), "-p", str(said)]) == 0
+        main([str(data), "--cb_explore_adf", *flags, "--extra_metrics", str(metrics), "-p", str(printed)])
+        == 0
     )
     assert time.monotonic() - began < 60  # kernels may have to be compiled
     assert json.loads(metrics.read_bytes())["onlineauto"]["diagnostics"] == {"too_wide": 1}
-    assert len(said.read_text().split("\n\n")) == 61
+    assert len(printed.read_text().split("\n\n")) == 61
     told = capsys.readouterr().err
     assert f"{data}:121:1: the interactions of the event make '" in told
     assert "learnt without the widest ones" in told
@@ -75,14 +76,14 @@ def test_wide_event_does_not_stop_a_stream(
 def test_strict_parse_stops_at_a_wide_event_after_learning_those_before(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data, said = tmp_path / "data.txt", tmp_path / "said.txt"
+    data, predictions = tmp_path / "data.txt", tmp_path / "said.txt"
     data.write_text("".join(stream_of(60, {30: WIDE})))
-    words = [str(data), "--cb_explore_adf", "--cubic", "uut", "--strict_parse", "-p", str(said)]
+    words = [str(data), "--cb_explore_adf", "--cubic", "uut", "--strict_parse", "-p", str(predictions)]
     assert main(words) != 0
     told = capsys.readouterr().err
     assert f"{data}:121:1: the interactions of the event make" in told
     assert "reading stopped" in told
-    assert len(said.read_text().split("\n\n")) == 31
+    assert len(predictions.read_text().split("\n\n")) == 31
 
 
 @pytest.mark.parametrize(
@@ -104,15 +105,15 @@ def test_exact_mode_locates_an_event_that_is_too_wide(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exact mode crosses all features, like Vowpal Wabbit, so it has to reject such an event."""
-    data, said = tmp_path / "data.txt", tmp_path / "said.txt"
+    data, predictions = tmp_path / "data.txt", tmp_path / "said.txt"
     data.write_text("".join(stream_of(60, {30: WIDE})))
-    words = [str(data), "--cb_explore_adf", "--cubic", "uut", "--vw_exact", "-p", str(said)]
+    words = [str(data), "--cb_explore_adf", "--cubic", "uut", "--vw_exact", "-p", str(predictions)]
     assert main(words) != 0
     told = capsys.readouterr().err
     assert f"{data}:121:1: the interactions of a line make" in told
     assert "more than 134,217,728, the most that --vw_exact keeps" in told
     assert "--max_crossed" not in told
-    assert len(said.read_text().split("\n\n")) == 31
+    assert len(predictions.read_text().split("\n\n")) == 31
     with pytest.raises(OptionError, match="max_crossed"):
         Workspace(vw_exact=True, max_crossed=5)
 

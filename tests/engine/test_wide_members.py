@@ -41,7 +41,7 @@ def stream(n: int, wide: dict[int, str]) -> list[str]:
 
 
 def with_others(events: list[str], at: range) -> list[str]:
-    """The events, some of which offer 40 actions besides their own."""
+    """Return the events, some of which offer 40 actions besides their own."""
     more = "".join(f"|t other{k}\n" for k in range(40))
     return [f"{event[:-1]}{more}\n" if i in at else event for i, event in enumerate(events)]
 

@@ -11,7 +11,8 @@ SELECTED = [
     for name in ("test_adaptive_window_kernels", "test_lazy_kernels", "test_robust_kernels")
 ]
 CHOICE = (
-    "states or test_state or whatever or out_of_range or no_number or outweighs or wheel or fresh or parted"
+    "states or test_state or whatever or out_of_range or no_number or outweighs or vowpalwabbit"
+    " or fresh or parted"
 )
 
 

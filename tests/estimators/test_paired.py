@@ -23,14 +23,14 @@ def test_fresh_tests_prove_nothing() -> None:
 
 @pytest.mark.parametrize("floor", [0.0, 0.2])
 def test_evidence_equals_the_reference(floor: float) -> None:
-    ours, twin = ChampionTest(floor=floor), Twin(floor)
+    actual, reference = ChampionTest(floor=floor), Twin(floor)
     for i in range(200):
         logged, p, r = i % 3, (0.5, 0.3, 0.2)[i % 3], i % 7 / 6
-        ours.update(1, 0, logged=logged, p=p, reward=r)
-        ours.update(0, 0, logged=logged, p=p, reward=r)
-        twin.update((logged == 1) / p, (logged == 0) / p, r)
-    assert ours.evidence == pytest.approx(twin.evidence())
-    assert ours.updates == 400
+        actual.update(1, 0, logged=logged, p=p, reward=r)
+        actual.update(0, 0, logged=logged, p=p, reward=r)
+        reference.update((logged == 1) / p, (logged == 0) / p, r)
+    assert actual.evidence == pytest.approx(reference.evidence())
+    assert actual.updates == 400
 
 
 def test_good_predictions_need_fewer_events() -> None:

@@ -128,7 +128,7 @@ def test_numbers_of_vws_test_of_another_confidence_sequence() -> None:
 
 
 LEVEL = float(np.float32(0.05) / np.float32(2))
-WHEEL = [
+VW_BOUNDS = [
     (rule(alpha=LEVEL, tol_x=float(np.float32(1e-6))), 0.3825559616088867, 0.5394182205200195),
     (rule(alpha=LEVEL, tol_x=float(np.float32(0.1))), 0.4375, 0.5625),
     (rule(alpha=0.5, tol_x=float(np.float32(1e-6))), 0.4207906723022461, 0.5006551742553711),
@@ -136,14 +136,14 @@ WHEEL = [
 """Bounds of VW 9.11.9, as float32, of a challenger on 300 events of one action."""
 
 
-@pytest.mark.parametrize(("test", "lower", "upper"), WHEEL)
+@pytest.mark.parametrize(("test", "lower", "upper"), VW_BOUNDS)
 def test_bounds_of_the_vowpalwabbit_package(test: Rule, lower: float, upper: float) -> None:
     pairs = [
         (2.0 if i * 7 % 23 == 0 else 1.0, (0.0, 0.5, 1.0)[(i * i // 3 + i) % 3 if i % 5 else 2])
         for i in range(300)
     ]
-    ours = bounds(pairs, test)
-    assert (np.float32(ours[0]), np.float32(ours[1])) == (np.float32(lower), np.float32(upper))
+    actual = bounds(pairs, test)
+    assert (np.float32(actual[0]), np.float32(actual[1])) == (np.float32(lower), np.float32(upper))
 
 
 TESTS = st.builds(

@@ -158,10 +158,10 @@ def test_arrays_have_the_types_of_the_kernels(odd: Callable[[Any], Any]) -> None
     block = read_block(TAGGED)
     other = replace(block, **{name: odd(getattr(block, name)) for name in ARRAYS})
     for name in ARRAYS:
-        mine, theirs = getattr(other, name), getattr(block, name)
-        assert type(mine) is np.ndarray
-        assert (mine.dtype, mine.flags.carray) == (theirs.dtype, True)
-        assert repr(mine.tolist()) == repr(theirs.tolist())  # unused numbers may be NaN
+        actual, theirs = getattr(other, name), getattr(block, name)
+        assert type(actual) is np.ndarray
+        assert (actual.dtype, actual.flags.carray) == (theirs.dtype, True)
+        assert repr(actual.tolist()) == repr(theirs.tolist())  # unused numbers may be NaN
 
 
 @pytest.mark.parametrize("name", ARRAYS)

@@ -91,7 +91,7 @@ class _Writer:
         return f'"{name}"{self.blank()}:{self.blank()}{value}'
 
     def good_label(self) -> str:
-        """The usual keys of a label."""
+        """Return the usual keys of a label."""
         if self.how["label"] == "simple":
             return '"_label":1'
         keys = ['"_label_cost":-1', '"_label_probability":0.5', '"_label_Action":1', '"_labelIndex":0']

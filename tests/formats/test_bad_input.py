@@ -83,30 +83,30 @@ UNUSED_BANDIT = [
 
 @pytest.mark.parametrize(("line", "message"), SIMPLE)
 def test_a_bad_line_is_skipped_and_the_rest_is_used(line: bytes, message: str) -> None:
-    n, said = messages(b"1 |a x\n" + line + b"\n0 |a y\n")
-    assert (n, said) == (2, [f"file:2:{message}; line skipped"])
+    n, reports = messages(b"1 |a x\n" + line + b"\n0 |a y\n")
+    assert (n, reports) == (2, [f"file:2:{message}; line skipped"])
 
 
 @pytest.mark.parametrize(("line", "message"), CB)
 def test_a_bad_line_of_cb_is_skipped(line: bytes, message: str) -> None:
-    n, said = messages(b"1:2:1 |a x\n" + line + b"\n|a y\n", "cb")
-    assert (n, said) == (2, [f"file:2:{message}; line skipped"])
+    n, reports = messages(b"1:2:1 |a x\n" + line + b"\n|a y\n", "cb")
+    assert (n, reports) == (2, [f"file:2:{message}; line skipped"])
 
 
 @pytest.mark.parametrize(("event", "message"), BANDIT)
 def test_an_event_with_a_bad_line_is_skipped(event: bytes, message: str) -> None:
     line, _, rest = message.partition(":")
-    n, said = messages(GOOD + event + b"\nnonsense\n\n" + GOOD, "cb_adf")
+    n, reports = messages(GOOD + event + b"\nnonsense\n\n" + GOOD, "cb_adf")
     assert n == 2
     if event != b"shared |u b":  # there the second line is what is wrong
-        assert said == [f"file:{int(line) + 4}:{rest}; event skipped"]
+        assert reports == [f"file:{int(line) + 4}:{rest}; event skipped"]
     assert messages(event, "cb_adf") == (0, [f"file:{message}; event skipped"])
 
 
 @pytest.mark.parametrize(("line", "message"), UNUSED)
 def test_a_line_whose_label_is_not_finite_has_no_label(line: bytes, message: str) -> None:
-    n, said = messages(b"1 |a x\n" + line + b"\n0 |a y\n")
-    assert (n, said) == (3, [f"file:2:{message}; label not used"])
+    n, reports = messages(b"1 |a x\n" + line + b"\n0 |a y\n")
+    assert (n, reports) == (3, [f"file:2:{message}; label not used"])
     [read] = unpack(text_reader(line, **SHAPES["simple"]))
     assert (read[0].label, read[0].weight) == (float(UNLABELLED), 1.0)
 
@@ -119,16 +119,16 @@ def test_a_line_without_its_label_keeps_its_initial_prediction() -> None:
 @pytest.mark.parametrize(("event", "message"), UNUSED_BANDIT)
 def test_an_event_whose_label_is_not_finite_has_no_label(event: bytes, message: str) -> None:
     line, _, rest = message.partition(":")
-    n, said = messages(GOOD + event + b"\n\n" + GOOD, "cb_adf")
-    assert (n, said) == (3, [f"file:{int(line) + 4}:{rest}; label not used"])
+    n, reports = messages(GOOD + event + b"\n\n" + GOOD, "cb_adf")
+    assert (n, reports) == (3, [f"file:{int(line) + 4}:{rest}; label not used"])
     [read] = unpack(text_reader(event, **SHAPES["cb_adf"]))
     assert [each.costs for each in read] == [[], []]
 
 
 def test_one_of_several_costs_that_is_not_finite_is_not_used() -> None:
-    n, said = messages(b"1:2:1 |a x\n1:2:.5 2:nan:.5 |a x\n|a y\n", "cb")
+    n, reports = messages(b"1:2:1 |a x\n1:2:.5 2:nan:.5 |a x\n|a y\n", "cb")
     message = "10: cost 'nan' is infinite, NaN or too large"
-    assert (n, said) == (3, [f"file:2:{message}; label not used"])
+    assert (n, reports) == (3, [f"file:2:{message}; label not used"])
 
 
 @pytest.mark.parametrize(("line", "message"), SIMPLE + UNUSED)
@@ -156,9 +156,9 @@ def test_strict_reading_yields_whole_events_only() -> None:
 
 
 def test_a_value_that_begins_like_a_number_is_a_reported_string() -> None:
-    n, said = messages(b"1 |a d:2020-01-01 x\n1 |a d:2020-01-01 x\n", strict=True)
+    n, reports = messages(b"1 |a d:2020-01-01 x\n1 |a d:2020-01-01 x\n", strict=True)
     message = "8: value '2020-01-01' begins like a number and is none; used as a string"
-    assert (n, said) == (2, [f"file:{line}:{message}" for line in (1, 2)])
+    assert (n, reports) == (2, [f"file:{line}:{message}" for line in (1, 2)])
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_a_value_that_begins_like_a_number_is_a_reported_string() -> None:
 )
 def test_a_label_that_touches_the_bar_is_reported(text: bytes, kind: str) -> None:
     label = text.partition(b"|")[0].decode()
-    n, said = messages(text, kind)
+    n, reports = messages(text, kind)
     assert n == 1
-    assert said == [f"file:1:1: '{label}' touches '|', which makes a label a tag; used as the tag"]
+    assert reports == [f"file:1:1: '{label}' touches '|', which makes a label a tag; used as the tag"]
 
 
 def test_a_truncated_file_yields_all_whole_events() -> None:
@@ -176,8 +176,8 @@ def test_a_truncated_file_yields_all_whole_events() -> None:
     for cut in range(len(text) - 12, len(text)):
         found = events(text[:cut])
         assert len(found) >= 99
-    n, said = messages(text[: text.rindex(b"|")])
-    assert (n, said) == (99, ["file:100:1: no '|' in '1 '; line skipped"])
+    n, reports = messages(text[: text.rindex(b"|")])
+    assert (n, reports) == (99, ["file:100:1: no '|' in '1 '; line skipped"])
 
 
 @pytest.mark.parametrize(
@@ -267,10 +267,10 @@ def test_no_value_that_reaches_the_learner_is_infinite_or_nan() -> None:
 
 def test_exact_mode_warns_as_vw_does() -> None:
     text = b"1 |a x:nan d:2020-01-01 b |m c\n1 |n:abc x\n1 2 3 4 |a x\nz -1 |a x\n1 |:3\n1 |a:2\n"
-    n, said = messages(text, exact=True)
+    n, reports = messages(text, exact=True)
     assert n == 6
     malformed, dropped = "malformed example!", "rest of the line dropped"
-    assert said == [
+    assert reports == [
         "file:1:8: Invalid feature value:'nan d:2020-01-01 b |m c' read as NaN; 0 used instead",
         f"file:1:3: {malformed} '|',space, or EOL expected after : '|a x:nan d:2020'; {dropped}",
         f"file:1:3: {malformed} '|' or EOL expected after : '|a x:nan d:2020'; {dropped}",
@@ -311,9 +311,9 @@ def test_strict_exact_mode_stops_at_a_malformed_line() -> None:
 
 
 def test_exact_mode_rejects_a_command_to_save() -> None:
-    n, said = messages(b"1 |a x\nsave_model\n1 |a y\n", exact=True)
+    n, reports = messages(b"1 |a x\nsave_model\n1 |a y\n", exact=True)
     message = "'save_model' is a command to save the model, which the text cannot give; line skipped"
-    assert (n, said) == (2, [f"file:2:1: {message}"])
+    assert (n, reports) == (2, [f"file:2:1: {message}"])
 
 
 def test_problems_are_counted_and_the_first_hundred_are_reported() -> None:
@@ -344,10 +344,10 @@ def worded(code: ProblemCode, text: bytes) -> str:
 @pytest.mark.quick
 @pytest.mark.parametrize("code", [code for code in ProblemCode if code != ProblemCode.FINE])
 def test_every_code_has_a_message(code: ProblemCode) -> None:
-    said = worded(code, b"what")
-    assert said.startswith("f:3:7: ")
-    assert "; " in said
-    assert "{" not in said
+    reports = worded(code, b"what")
+    assert reports.startswith("f:3:7: ")
+    assert "; " in reports
+    assert "{" not in reports
 
 
 @pytest.mark.quick

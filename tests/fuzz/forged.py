@@ -99,7 +99,7 @@ _WORDS = (
 
 
 def _places(tree: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where everything in a tree stands, the tree itself left out."""
+    """Return the path of each value in a tree, except the tree itself."""
     found = []
     keys = list(tree) if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
     for key in keys:
@@ -136,7 +136,7 @@ def _odd(draw: random.Random, value: Any) -> Any:
 
 
 def _mutate_array(draw: random.Random, array: dict[str, Any]) -> None:
-    """Let an array be of another type or shape, or somewhere else."""
+    """Change the type, the shape or the offset of an array."""
     kind, shape = draw.randrange(5), array["shape"]
     if not isinstance(shape, list) or not isinstance(array["at"], int):
         return  # it was mutated before
@@ -201,7 +201,7 @@ def mutated_tree(draw: random.Random, tree: Any) -> Any:
 
 
 def _put_odd(draw: random.Random, column: NDArray[Any]) -> None:
-    """Let some items of a column be others."""
+    """Replace some items of a column."""
     if not column.size:
         return
     kind = column.dtype.kind
@@ -255,7 +255,7 @@ def mutated_records(draw: random.Random, records: NDArray[Any]) -> NDArray[Any]:
 
 
 def _with_odd_bytes(draw: random.Random, records: NDArray[Any], column: NDArray[Any]) -> NDArray[np.uint8]:
-    """Let a truth value of some records be a byte that is neither 0 nor 1."""
+    """Set a truth value of some records to a byte that is neither 0 nor 1."""
     data = records.view(np.uint8).copy()
     offset = column.__array_interface__["data"][0] - records.__array_interface__["data"][0]
     data[offset + draw.randrange(len(records)) * records.itemsize] = draw.choice((2, 7, 128, 255))
@@ -264,7 +264,7 @@ def _with_odd_bytes(draw: random.Random, records: NDArray[Any], column: NDArray[
 
 @dataclass
 class Writes:
-    """What the process has opened to write, renamed, made or removed outside of some directories."""
+    """Files that the process opened to write, renamed, made or removed outside of some directories."""
 
     allowed: tuple[str, ...]
     found: list[str] = field(default_factory=list)
@@ -551,7 +551,7 @@ def _names() -> set[str]:
 
 
 def _is_json(header: Any) -> bool:
-    """Whether JSON has it."""
+    """Return whether JSON can represent the value."""
     try:
         blocks_bytes(header, [])
     except (OverflowError, RecursionError, TypeError, ValueError):
@@ -560,7 +560,7 @@ def _is_json(header: Any) -> bool:
 
 
 def _reading(configuration: Configuration) -> Configuration:
-    """The options by which events are read, and no more."""
+    """Return the options by which events are read, and no more."""
     kinds = ("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf")
     names = {*kinds, "vw_exact", "hash", "hash_seed", "rnd", "bit_precision"} & configuration.supplied
     return REGISTRY.from_keywords(**{name: configuration.get(name) for name in names})

@@ -18,7 +18,7 @@ from tests.bounds_checked import run
 def mutated(
     text: NDArray[np.uint8], rng: np.random.Generator, *, special: NDArray[np.uint8], each: int, pieces: int
 ) -> NDArray[np.uint8]:
-    """A text with pieces moved about, and of `each` bytes one flipped, overwritten, deleted and inserted."""
+    """Return a text with moved pieces, and one of `each` bytes flipped, overwritten, deleted and inserted."""
     text = text.copy()
     share = len(text) // each
     text[rng.integers(0, len(text), share)] ^= (1 << rng.integers(0, 8, share)).astype(np.uint8)

@@ -30,7 +30,7 @@ class Child:
         self._process: subprocess.Popen[str] | None = None
 
     def answer(self, kind: str, seed: int) -> str:
-        """Return what became of a file: what the process says, ``died`` or ``hung``."""
+        """Return the outcome of a file: the output of the process, ``died`` or ``hung``."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.fuzz.arrow_worker"],

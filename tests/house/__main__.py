@@ -14,7 +14,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.house.code import FILES, KERNEL_FILES, KERNELS, Function, decorators, functions, named, parsed
+from tests.house.code import (
+    FILES,
+    KERNEL_FILES,
+    KERNELS,
+    TEST_FILES,
+    Function,
+    decorators,
+    functions,
+    named,
+    parsed,
+)
 
 MOST_FILES, MOST_LINES, MOST_ARGUMENTS = 20, 550, 7
 MOST_LINES_OF_KERNEL, MOST_LINES_OF_FUNCTION = 120, 80
@@ -66,8 +76,8 @@ def _vague_names() -> Iterator[str]:
             yield named(path)
 
 
-def _riddles() -> Iterator[str]:
-    for path in FILES:
+def _riddles(files: list[Path]) -> Iterator[str]:
+    for path in files:
         for node in ast.walk(parsed(path)):
             if isinstance(node, Function | ast.ClassDef | ast.Module):
                 text = ast.get_docstring(node)
@@ -96,7 +106,8 @@ def report() -> dict[str, list[str]]:
         ),
         f"Kernels of more than {MOST_ARGUMENTS} arguments": list(_many_arguments()),
         "Files whose names do not say what is in them": list(_vague_names()),
-        "Docstrings that begin with a question": list(_riddles()),
+        "Docstrings that begin with a question": list(_riddles(FILES)),
+        "Docstrings of tests and benches that begin with a question": list(_riddles(TEST_FILES)),
         "Public class names defined more than once": list(_class_names_defined_twice()),
     }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "onlineauto"
 FILES = sorted(PACKAGE.rglob("*.py"))
+TEST_FILES = sorted(path for name in ("tests", "bench") for path in (ROOT / name).rglob("*.py"))
 KERNEL_FILES = [path for path in FILES if path.name.endswith("_kernels.py")]
 KERNELS = {"entry_kernel", "inline_kernel", "kernel"}
 """Decorators that compile a function."""
@@ -22,8 +23,8 @@ def parsed(path: Path) -> ast.Module:
 
 
 def named(path: Path) -> str:
-    """Return a file's path inside the package."""
-    return path.relative_to(PACKAGE).as_posix()
+    """Return a file's path inside the package, or inside the repository for tests and benches."""
+    return path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else ROOT).as_posix()
 
 
 def functions(path: Path) -> list[Function]:

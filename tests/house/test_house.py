@@ -205,10 +205,10 @@ def test_modules_of_options_import_only_the_standard_library() -> None:
         file = place_of_module(name)
         packages = {".".join(name.split(".")[:depth]) for depth in range(1, name.count(".") + 1)}
         modules = modules_without_type_checking(parsed(file)) | packages
-        ours = {module for module in modules if module.partition(".")[0] == "onlineauto"}
-        others = {module.partition(".")[0] for module in modules - ours}
+        internal = {module for module in modules if module.partition(".")[0] == "onlineauto"}
+        others = {module.partition(".")[0] for module in modules - internal}
         assert others <= sys.stdlib_module_names, name
-        waiting |= ours - seen
+        waiting |= internal - seen
 
 
 HEAVY = {"llvmlite", "matplotlib", "numba", "numpy", "pandas", "pyarrow", "river", "scipy", "vowpalwabbit"}

@@ -33,7 +33,7 @@ def _without_numbers(events: list[list[Any]]) -> list[list[Any]]:
 
 
 def lines_of_text(text: str, kind: str, **options: Any) -> list[Any]:
-    """The same of a text, that has to be free of problems."""
+    """Return the lines of a text, which must be free of problems."""
     reader = text_reader(text.encode("utf-8", "surrogateescape"), **SHAPES[kind], **options)
     events = unpack(reader)
     assert not reader.diagnostics.kept

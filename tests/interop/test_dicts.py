@@ -171,7 +171,7 @@ def test_events_before_a_bad_one_are_yielded() -> None:
 
 
 @pytest.mark.parametrize("number", [3.4028235677973366e38, 10**400, np.float64(1e39), float("-inf")])
-def test_what_no_float32_is_near_is_refused(number: float) -> None:
+def test_values_beyond_float32_are_rejected(number: float) -> None:
     with pytest.raises(InputError, match="is infinite, NaN or too large"):
         named_event({"label": number})
     largest = float(np.finfo(np.float32).max)

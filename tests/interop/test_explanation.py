@@ -32,7 +32,7 @@ def text(user: str, age: float, label: str = "") -> str:
 
 @cache
 def learnt(members: str) -> Workspace:
-    """A model whose ensemble predicts."""
+    """Return a model whose ensemble predicts."""
     workspace = Workspace(cb_explore_adf=True, automl=2, hash_bits=10, members=members)
     workspace.fit(odd(1500, numbers=1))
     assert workspace.searching.predicts[0] == "ensemble"
@@ -122,7 +122,7 @@ def test_a_bandit_explains_rewards_by_the_names_of_its_values() -> None:
         ({"cb_explore_adf": True, "vw_exact": True}, "changes when it predicts"),
     ],
 )
-def test_what_cannot_be_explained_is_named(options: dict[str, Any], message: str) -> None:
+def test_error_names_the_part_that_cannot_be_explained(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         explain(Workspace(**options), text("tom", 1))
 

@@ -58,7 +58,7 @@ def is_there(value: object) -> bool:
 
 
 def as_dict(row: Mapping[str, Any]) -> dict[str, Any]:
-    """An event whose actions are the arms, as a mapping."""
+    """Return an event whose actions are the arms, as a mapping."""
     context = {"who": {name: row[name] for name in ("age", "n", "new")}, "color": {"color": row["color"]}}
     event: dict[str, Any] = {"context": context, "actions": [{"arm": arm} for arm in "abc"]}
     if is_there(row["cost"]):
@@ -228,7 +228,7 @@ def test_rows_of_an_event_have_to_be_together() -> None:
 
 
 def merged(line: Any) -> dict[bytes, list[Any]]:
-    """The features of a line by namespace, in any order."""
+    """Return the features of a line by namespace, in any order."""
     found: dict[bytes, list[Any]] = {}
     for namespace, features in line.spans:
         found[namespace] = sorted([*found.get(namespace, []), *features])
@@ -343,7 +343,7 @@ def test_other_objects_are_no_frames() -> None:
         from_frame(polars.LazyFrame({"a": [1]}), context=["a"])
 
 
-def test_without_pyarrow_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_pyarrow_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:

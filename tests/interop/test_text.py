@@ -92,7 +92,7 @@ def test_names_cannot_be_read_from_json() -> None:
 
 
 def _by_namespace(line: Any) -> str:
-    """A line, with the features of each namespace together, as an Event has them; without its number."""
+    """Return a line without its number, with the features of each namespace together, like an Event."""
     spans: dict[bytes, list[Any]] = {}
     for name, features in line.spans:
         spans.setdefault(name, []).extend(features)

@@ -73,7 +73,7 @@ def test_the_checksum_goes_from_field_to_field() -> None:
     assert checksum_of([b"te", b"st"]) != checksum_of([b"test"])
 
 
-def test_models_are_known_by_how_they_begin() -> None:
+def test_models_are_recognized_by_their_first_bytes() -> None:
     assert begins_as_vw(b"\x07\0\0\x009.11.9\0\x01")
     assert begins_as_vw(b"\x06\0\0\x008.9.0\0\x01")
     assert not begins_as_vw(b"1 |a x:9.11.9")

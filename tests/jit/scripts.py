@@ -45,7 +45,7 @@ def start(script: Path, cache: Path, *words: str, **environment: str) -> subproc
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Return what a process has written, once it has ended well."""
+    """Return the output of a process after it has ended without an error."""
     out, err = process.communicate()
     assert process.returncode == 0, err
     return out, err

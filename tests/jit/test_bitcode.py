@@ -54,7 +54,7 @@ def use(folder: Path, cache: str = "cache", before: str = "", **environment: str
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with kernels and their bitcode."""
+    """Return a folder with kernels and their bitcode."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "own_kernels.py").write_text(KERNELS)
     (folder / "make.py").write_text(MAKE)
@@ -65,7 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path) -> Path:
-    """A copy of that folder, without the cache."""
+    """Return a copy of that folder, without the cache."""
     (tmp_path / "bitcode").mkdir()
     (tmp_path / "own_kernels.py").write_text(KERNELS)
     (path(tmp_path)).write_bytes(path(made).read_bytes())

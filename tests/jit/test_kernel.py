@@ -75,7 +75,7 @@ def in_loops(column: Numbers, start: float) -> float:
 
 
 def written(column: Numbers, start: float) -> float:
-    """What `folded` computes, in Python alone."""
+    """Return the result of `folded`, computed in Python alone."""
     total = start
     for x in column.tolist():
         total = (3.0 * total - x if x > 10 else total + 0.5 * x) % 1000.0

@@ -41,7 +41,7 @@ def kinds(n: int, x: float, true: bool, nothing: None, word: np.uint64) -> tuple
 
 @entry_kernel
 def weighed(table: Any) -> tuple[int, int, int, float]:
-    """The shape of a table, and the sum of its items, each times its place in order of indices."""
+    """Return the shape of a table, and the sum of its items, each times its place in order of indices."""
     total, place = 0.0, 0
     for i in range(table.shape[0]):
         for j in range(table.shape[1]):

@@ -39,7 +39,7 @@ def digests(*words: str, **environment: str) -> dict[str, dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library, built once a session; ``ONLINEAUTO_KERNELS`` may name one that is there."""
+    """Return the library, built once a session; ``ONLINEAUTO_KERNELS`` may name one that is there."""
     ready = os.environ.get("ONLINEAUTO_KERNELS")
     folder = Path(ready) if ready else tmp_path_factory.mktemp("library")
     if not ready:
@@ -49,7 +49,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    """What every case leaves with kernels that this process compiles."""
+    """Return the output of every case with kernels that this process compiles."""
     return digests(ONLINEAUTO_KERNELS=str(tmp_path_factory.mktemp("none")))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench import native_digests
 from tests.conftest import is_smoke
 from tests.parity import automl_cases, automl_streams, case, flag_sets
-from tests.parity.ours import command_line
+from tests.parity.exact import command_line
 
 EVENTS = 200
 """Events of a stream of native mode."""
@@ -26,11 +26,11 @@ _OUTPUTS = ("predictions", "model", "journal")
 def runs() -> Iterator[tuple[str, bytes, str]]:
     """Yield the name of each case, the stream and the flags: the smoke of the catalogue, and native mode."""
     for each in flag_sets.CASES:
-        if is_smoke(f"test_same_as_the_wheel[{each.id}]"):
+        if is_smoke(f"test_results_equal_those_of_vw[{each.id}]"):
             for mode in ("", " --vw_exact"):
                 yield each.id + mode, case.content(each.stream), each.flags + mode
     for search in automl_cases.CASES:
-        if is_smoke(f"test_the_search_is_the_wheels[{search.id}]"):
+        if is_smoke(f"test_search_equals_that_of_vw[{search.id}]"):
             for mode in ("", " --vw_exact"):
                 stream = automl_streams.content(search.stream, events=search.events)
                 yield search.id + mode, stream, search.flags + mode

@@ -56,7 +56,7 @@ The kernels of exact mode are not here: the parity catalogue holds them."""
 
 
 class Result(NamedTuple):
-    """What became of a mutant."""
+    """The outcome of a mutant."""
 
     outcome: str
     kernels: str

@@ -32,7 +32,7 @@ class _Replacing(ast.NodeTransformer):
 
 
 def _changed(node: ast.AST) -> ast.AST | None:
-    """Return what can stand in the place of a node, or None if nothing can."""
+    """Return a replacement of a node, or None if there is none."""
     match node:
         case ast.Compare(ops=[one, *others]) if type(one) in SWAPPED:
             return ast.Compare(node.left, [SWAPPED[type(one)](), *others], node.comparators)
@@ -59,7 +59,7 @@ def _places(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def count_mutants(source: str) -> int:
-    """Return how many mutants a source has."""
+    """Return the number of mutants of a source."""
     return sum(1 for _ in _places(ast.parse(source)))
 
 

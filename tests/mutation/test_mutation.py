@@ -62,7 +62,7 @@ def test_table_names_existing_tests() -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project of one function, whose tests notice one of its two mutants."""
+    """Return a project of one function, whose tests notice one of its two mutants."""
     files = {
         "pyproject.toml": "",
         "onlineauto/__init__.py": "",

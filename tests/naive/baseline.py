@@ -32,7 +32,7 @@ class Baseline:
         return shared + [cell_of(product, key) for key in keys for product in single]
 
     def score(self, context: Names, keys: Sequence[int]) -> float | None:
-        """The cost of an action; None if the context is too wide."""
+        """Return the cost of an action; None if the context is too wide."""
         if len(context) > WIDEST:
             return None
         return self.mean + math.fsum(self.weights[cell] for cell in self._cells(context, keys))

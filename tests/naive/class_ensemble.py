@@ -158,7 +158,7 @@ class ClassEnsemble:
                 self.numbers.append(key)
 
     def _values(self, event: Event) -> list[float]:
-        """The values of the features, none of them far from 0."""
+        """Return the values of the features, none of them far from 0."""
         return [min(max(value if math.isfinite(value) else 0.0, -FAR), FAR) for _, value, _ in event]
 
     def run(self, event: Event, code: int, weight: float, search: Vector) -> Vector:

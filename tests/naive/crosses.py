@@ -41,7 +41,7 @@ def of_group(number: int, group: int) -> int:
 
 
 def cell_of(product: int, key: int, *, bits: int = 18) -> int:
-    """The cell of a product with a key, in a table of so many bits."""
+    """Return the cell of a product with a key, in a table of so many bits."""
     return ((product ^ (key | 3)) * MIX % WHOLE >> 64 - bits) // 4 * 4 + key % 4
 
 
@@ -61,7 +61,7 @@ class Crosses:
         return tuple(self.widest <= most for most in MOST)
 
     def _cells(self, context: Names, keys: Sequence[int], order: int) -> list[int]:
-        """The cells of all products that a member has."""
+        """Return the cells of all products that a member has."""
         context = context[: MOST[0]]
         products = [0, *(single for single, _ in context)]
         widest = max(self.widest, len(context))
@@ -71,7 +71,7 @@ class Crosses:
         return [cell_of(product, key) for key in keys for product in products]
 
     def scores(self, context: Names, keys: Sequence[int]) -> list[float | None]:
-        """The scores of an event, None of a member for which it is too wide."""
+        """Return the scores of an event, None of a member for which it is too wide."""
         return [
             None
             if len(context) > MOST[order - 1]
@@ -114,11 +114,11 @@ class Crosses:
 
 
 def key_of(index: int) -> int:
-    """What a context is crossed with: an action that is told apart. They come in fours."""
+    """Return the key of an action that has separate products; keys come in groups of four."""
     return mixed(index // 4 + OF_ACTION) // 4 * 4 + index % 4
 
 
 def keys_of(whole: int, parts: Names) -> list[int]:
-    """What a context is crossed with: the features of an action of many, and all of them together."""
+    """Return the keys of an action of many: one for each of its features, and one for all together."""
     named = [coarse for _, coarse in parts[:MOST_KEYS]]
     return [mixed((key + OF_ACTION) % WHOLE) for key in (*named, whole)]

@@ -35,7 +35,7 @@ LEADS = 0.5
 
 @dataclass(frozen=True)
 class Logged:
-    """What was done, and what came of it."""
+    """The logged action, its cost, its probability, and the weight of the event."""
 
     action: int
     cost: float
@@ -53,7 +53,7 @@ class Choice:
 
 
 def rank(scores: Sequence[np.float32], action: int) -> int:
-    """How many actions seem cheaper?"""
+    """Return the number of actions with a lower predicted cost."""
     return sum(bool(score < scores[action]) for score in scores)
 
 
@@ -62,12 +62,12 @@ def best(scores: Sequence[np.float32]) -> int:
 
 
 def fairness(logged: Logged, n_actions: int) -> float:
-    """The propensity weight of an event, by which all actions count alike."""
+    """Return the propensity weight of an event, by which all actions count alike."""
     return min(1 / (n_actions * logged.probability), 32.0) if logged.probability > 0 else 1.0
 
 
 def trust(logged: Logged, champion: Sequence[np.float32], ranking: Sequence[np.float32]) -> float:
-    """A policy that hardly explores, and has a favourite that seems bad, may know more than the features."""
+    """Return the trust in a logged action: a third for a bad favourite of a policy that hardly explores."""
     n, action = len(champion), logged.action
     explores = (1 - logged.probability) * n / (n - 1) if n > 1 else 1
     doubted = logged.probability > 0.5 and 0 < explores < 1 / 12
@@ -132,7 +132,7 @@ class Ensemble:
     # -- what becomes of the live configs --------------------------------------------------------------
 
     def join(self, live: int) -> None:
-        """A new config has no weight; the champion inherits that of the one before it."""
+        """Set the weight of a new config to 0; a new champion inherits the weight of the previous one."""
         self.n_live = max(self.n_live, live + 1)
         if live > 0:
             weights, spread = self.squares.weights, self.squares.spread
@@ -151,7 +151,7 @@ class Ensemble:
         self.test_anew()
 
     def rest(self, names: Collection[str]) -> None:
-        """Let these members rest; the weights become those of least squares without their scores."""
+        """Deactivate members; the weights become those of least squares without their scores."""
         assert self.members is not None
         if "features" in names:
             names = {*names, "layer"}
@@ -182,7 +182,7 @@ class Ensemble:
         return min(max(place, -1.0), 2.0) if place >= -1.0 else -1.0
 
     def inputs(self, live: Scores, pairs: Scores, action: int) -> np.ndarray:
-        """The scores of an action and, unless most events lack scores, their means over all actions."""
+        """Return the scores of an action and, unless most events lack scores, their mean over actions."""
         found = np.zeros(len(self.squares.weights))
         columns = {slot: [float(each[slot]) for each in live] for slot in range(self.n_live)}
         if self.members is not None:
@@ -215,7 +215,7 @@ class Ensemble:
 
     @property
     def predicts(self) -> bool:
-        """Does the ensemble predict? It does once it is proved, and on bandits while it leads."""
+        """Return whether the ensemble predicts: it is proved better or, on bandits, it leads."""
         if self.serves or self.single or not self.asks_losses or not self.draws.tell_of_actions:
             return self.serves
         losses = self.by_loss.better >= (1 / (LEADS * self.by_loss.share)) ** self.draws.events
@@ -223,12 +223,12 @@ class Ensemble:
 
     @property
     def is_fair(self) -> bool:
-        """Do propensity-weighted losses agree by one standard error?"""
+        """Return whether propensity-weighted losses agree within one standard error."""
         return self.single or sum(self.fair) >= math.sqrt(sum(each**2 for each in self.fair))
 
     @property
     def scores_all(self) -> bool:
-        """Does it score all actions of the next event to be learnt? Else the logged one alone."""
+        """Return whether all actions of the next learnt event are scored, not only the logged one."""
         if self.predicts or not self.asks_losses or self.members is None or self.members.joint is None:
             return True
         return self.n_learnt < FIRST or self.by_loss.better >= 1 / SOON or is_one_in_eight(self.n_learnt)
@@ -307,7 +307,7 @@ class Ensemble:
         self.range = lower, higher
 
     def rarity(self, action: int, n_actions: int) -> float:
-        """How much rarer was an action logged than one of all on average?"""
+        """Return the mean frequency of all logged actions divided by the frequency of this one."""
         return (self.logged.total() + n_actions) / (n_actions * (self.logged[action] + 1.0))
 
     def _test(

@@ -15,7 +15,7 @@ Scores = list[np.float32]
 
 
 def floored(pmf: Sequence[np.float32], epsilon: np.float32) -> Scores:
-    """The nearest distribution in which every action has epsilon / n."""
+    """Return the nearest distribution in which every action has epsilon / n."""
     n = F(len(pmf))
     if epsilon == 0:
         return list(pmf)
@@ -57,7 +57,7 @@ def gamma_of(scale: np.float32, exponent: np.float32, learnt: int) -> np.float32
 
 
 def _rest(pmf: Scores, place: int) -> Scores:
-    """The place gets what the others leave."""
+    """Return the probabilities with that at `place` set to the rest of the others."""
     total = F(0)
     for i, chance in enumerate(pmf):
         if i != place:
@@ -70,7 +70,7 @@ def squarecb(scores: Scores, gamma: np.float32) -> Scores:
 
 
 def typical_error(costs: Sequence[float], predictions: Sequence[float]) -> float:
-    """The root of the mean squared error, of which older ones count less; or the deviation of costs."""
+    """Return the root of the discounted mean squared error, or the deviation of the costs."""
     if len(set(costs)) < 2:
         return 0.0
     errors = [(cost - prediction) ** 2 for cost, prediction in zip(costs, predictions, strict=True)]

@@ -48,7 +48,7 @@ class Loss(Protocol):
 
 
 def squared_step(error: np.float32, scale: np.float32, reach: np.float32) -> np.float32:
-    """How far the error decays: error · (1 - exp(-2 scale reach)) / reach."""
+    """Return the decay of the error: error · (1 - exp(-2 scale reach)) / reach."""
     if float(scale * reach) < 1e-6:
         return F(2) * error * scale
     return error * (F(1) - exp(F(-2) * scale * reach)) / reach

@@ -60,7 +60,7 @@ PHASE = _DRAW.uniform(0, 2 * np.pi, WAVES)
 
 
 def hash_of(features: Features) -> int:
-    """The hash of a whole line, whatever the order of its features."""
+    """Return the hash of a whole line, whatever the order of its features."""
     mix, whole = 0x9E3779B97F4A7C15, 2**64
     key = 1
     for hash_, x in features:
@@ -85,7 +85,7 @@ class Squares:
         self.waiting: list[tuple[NDArray[np.float64], float, float, int]] = []
 
     def grow(self, n: int) -> None:
-        """Let there be `n` inputs."""
+        """Grow the arrays to `n` inputs."""
         more = n - len(self.weights)
         self.weights = np.pad(self.weights, (0, more))
         self.spread = np.pad(self.spread, (0, more))
@@ -117,7 +117,7 @@ class Squares:
             self.spread = (self.spread - np.outer(gains, gains) / unsure) / self.keeps**times
 
     def cut_off(self) -> None:
-        """Let no weight be less sure than at first, and none be quite sure."""
+        """Limit the variance of each weight: at most its initial value, and never 0."""
         for at in range(len(self.weights)):
             if self.spread[at, at] > self.unsure:
                 factor = math.sqrt(self.unsure / self.spread[at, at])
@@ -128,7 +128,7 @@ class Squares:
 
 @dataclass
 class Number:
-    """What is known of a feature that had a value other than 1."""
+    """The statistics of a feature that had a value other than 1."""
 
     mean: float = 0.0
     variance: float = 0.0
@@ -209,7 +209,7 @@ class Members:
 
     @property
     def works(self) -> tuple[bool, ...]:
-        """Whether each member has scores."""
+        """Return whether each member has scores."""
         waves = not self.has_too_many_numbers and (bool(self.numbers) or self.joint is not None)
         layer = self.joint is None and len(self.actions) > 1 and self.events >= AFTER
         layer = layer and not self.has_too_many_features and not self.rests[0]
@@ -223,7 +223,7 @@ class Members:
         return tuple(each and begun and not rests for each, rests in zip(able, self.rests, strict=True))
 
     def has(self, name: str) -> bool:
-        """Whether a member is there and has scores."""
+        """Return whether a member exists and has scores."""
         return name in self.names and self.works[self.names.index(name)]
 
     def _key(self, number: int, features: Features) -> object:
@@ -290,12 +290,12 @@ class Members:
         return waves
 
     def _plain(self, linear: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The inputs that are not bins."""
+        """Return the inputs that are not bins."""
         bins = {each for number in self.numbers.values() for each in number.bins} - {0}
         return np.delete(linear, sorted(bins))
 
     def _row(self, context: Features) -> list[tuple[int, float]]:
-        """What the trees take: numbers as they are, and words without a number in their name."""
+        """Return the inputs of the trees: numbers as they are, and words without a number in their name."""
         totals = dict.fromkeys(self.numbers, 0.0)
         for hash_, x in context:
             at = self.input_of.get(hash_)
@@ -308,7 +308,7 @@ class Members:
         return [(at, totals[at]) for at in (*self.numbers, *words)]
 
     def _names(self, features: Features) -> list[tuple[int, int]]:
-        """What may be crossed: words, and numbers that have bins."""
+        """Return the names of inputs that may be crossed: words, and numbers that have bins."""
         found = []
         places = {at: place for place, at in enumerate(self.numbers)}
         for hash_, x in features:
@@ -426,7 +426,7 @@ class Members:
             each.see(score)
 
     def _may_note(self, features: Features) -> bool:
-        """Whether there is room for the new features and numbers of an event, or there often is none."""
+        """Return whether an event's new features and numbers fit, or wide events are frequent."""
         new = numbers = 0
         for hash_, x in features:
             if x != 0 and math.isfinite(x):

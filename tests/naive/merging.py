@@ -26,7 +26,7 @@ class Fitted(NamedTuple):
 
 
 def share(learnt: Sequence[int], at: int, keeps: float) -> float:
-    """How much what a branch has learnt counts: its part of all events, which count as for one learner."""
+    """Return the factor of a branch: its part of all events, discounted together like for one learner."""
     everything = sum(learnt)
     one_learner = math.fsum(keeps**back for back in range(everything))
     branch = math.fsum(keeps**back for back in range(learnt[at]))
@@ -69,7 +69,7 @@ def cell(
     limit: float,
     bounds: tuple[float, float],
 ) -> tuple[float, float]:
-    """The weight and the variance of a cell of a table; `limit` is the largest precision of the table."""
+    """Return the weight and the variance of a cell of a table; `limit` is the largest precision."""
     least, unsure = bounds
     times = []
     for end, most in zip(ends, learnt, strict=True):

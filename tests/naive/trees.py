@@ -106,7 +106,7 @@ class BoostedTrees:
         return np.array([row.get(at, ABSENT) for at in model.inputs] or [ABSENT], np.float32)
 
     def _inputs(self, rows: list[dict[int, float]], codes: Vector, weights: Vector, k: int) -> list[int]:
-        """The inputs with several values, then those whose presence differs most between classes."""
+        """Return the inputs with several values, then those whose presence differs most between classes."""
         shares = np.bincount(codes, weights, k) / weights.sum()
         ranks = {}
         for at in sorted({at for row in rows for at in row}):
@@ -224,7 +224,7 @@ class CostTrees:
         self.pending: tuple[int, Model] | None = None
 
     def score(self, inputs: Sequence[tuple[int, float]]) -> Vector:
-        """The scores of the actions that were known at the last fit, if there was one."""
+        """Return the scores of the actions that were known at the last fit, if there was one."""
         if self.model is None:
             return np.zeros(0)
         x = BoostedTrees._columns(self.model, BoostedTrees._row(inputs))
@@ -293,7 +293,7 @@ class CostTrees:
 
     @staticmethod
     def _is_left_out(drawn: int, level: int, columns: int) -> bool:
-        """A level tests a quarter of the columns, half of at most eight, and all of at most four."""
+        """Return whether a level leaves a column out: it tests a quarter, half of up to 8, all of up to 4."""
         of_four = drawn >> 2 * level & 3
         return columns > 4 and (of_four != 0 if columns > 8 else of_four > 1)
 
@@ -301,7 +301,7 @@ class CostTrees:
     def _inputs(
         rows: list[dict[int, float]], actions: Vector, weights: Vector, beyond: Vector, k: int
     ) -> list[int]:
-        """The inputs with several values, then those whose presence explains most of the variance."""
+        """Return the inputs with several values, then those whose presence explains most of the variance."""
         squares, ranks = (weights * beyond**2).sum(), {}
         for at in sorted({at for row in rows for at in row}):
             if len({row[at] for row in rows if at in row}) > 1:

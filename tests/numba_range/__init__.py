@@ -1,1 +1,1 @@
-"""What the oldest and the newest Numba of the declared range must agree on; see ``.ci/oldest``."""
+"""Tests of the oldest and the newest Numba of the declared range, which must agree; see ``.ci/oldest``."""

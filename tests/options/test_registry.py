@@ -86,7 +86,7 @@ def test_a_default_that_is_given_is_supplied() -> None:
     assert given_ != silent
 
 
-def test_what_is_not_there_is_a_key_error() -> None:
+def test_missing_names_raise_key_error() -> None:
     configuration = Registry([FeatureOptions]).parse("")
     with pytest.raises(KeyError, match="RunOptions"):
         configuration[RunOptions]

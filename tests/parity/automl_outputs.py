@@ -1,4 +1,4 @@
-"""Outputs and state of a run with ``--automl``, of the wheel or of ours, and their differences."""
+"""Outputs and state of a run with ``--automl``, of VW or of exact mode, and their differences."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from onlineauto.workspace.workspace import Workspace
 from tests.parity.automl_cases import SearchCase
 from tests.parity.automl_streams import content
-from tests.parity.ours import run_and_keep
+from tests.parity.exact import run_and_keep
 from tests.parity.result import Result, differences, shortened
-from tests.parity.wheel import Wheel
+from tests.parity.vw import VwRunner
 
 _EXTRA = ("--extra_metrics", "metrics.json", "--verbose_metrics")
 _NOTHING = re.compile(r":(?=[,}])")
-"""What the wheel leaves of a number that is infinite or none."""
+"""The text that VW writes for a number that is infinite or not a number."""
 
 _PREFIX = "_automl_config_manager_"
 _STATES = {"New": "new", "Live": "live", "Inactive": "inactive", "Removed": "removed"}
@@ -26,7 +26,7 @@ _KINDS = {"Exclusion": "exclusion", "Interaction": "inclusion"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchState:
-    """What the search remembers."""
+    """The state of a search."""
 
     events: int  # events learnt
     counts: dict[bytes, int]  # how often each namespace was counted
@@ -94,7 +94,7 @@ def read_search_state(text: str) -> SearchState:
 
 
 def search_state(workspace: Workspace) -> SearchState:
-    """State of the search of ours."""
+    """Return the state of a search of onlineauto."""
     search, estimates = workspace.search, workspace.estimates
     return SearchState(
         events=workspace.searching.n_learnt,
@@ -109,26 +109,26 @@ def search_state(workspace: Workspace) -> SearchState:
     )
 
 
-def state_differences(wheel: SearchState | None, ours: SearchState | None) -> list[str]:
+def state_differences(vw: SearchState | None, exact: SearchState | None) -> list[str]:
     """Parts of the state in which two runs differ, one line a part."""
-    if wheel is None or ours is None:
-        return [] if wheel is ours else ["search: only one run has a state"]
+    if vw is None or exact is None:
+        return [] if vw is exact else ["search: only one run has a state"]
     found: list[str] = []
     for field in fields(SearchState):
-        theirs, mine = (_plain(getattr(state, field.name)) for state in (wheel, ours))
-        if theirs != mine:
-            found.append(f"search {field.name}: wheel {theirs}, ours {mine}")
+        expected, actual = (_plain(getattr(state, field.name)) for state in (vw, exact))
+        if expected != actual:
+            found.append(f"search {field.name}: VW {expected}, exact mode {actual}")
     return found
 
 
 def _plain(value: Any) -> Any:
-    """Let a dictionary be compared in its order."""
+    """Return a dictionary as a list of pairs, so that its order is compared."""
     return list(value.items()) if isinstance(value, dict) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outputs:
-    """What one run printed, learnt and decided."""
+    """The output, weights and decisions of one run."""
 
     result: Result  # predictions, weights, text
     # the object of ``--extra_metrics``, every object in it a list of pairs, so that order counts
@@ -153,7 +153,7 @@ class Outputs:
 
 
 def parsed_metrics(text: str) -> list[tuple[str, Any]]:
-    """Read a metrics file, the wheel's invalid ones too; objects become lists of pairs."""
+    """Read a metrics file, VW's invalid ones too; objects become lists of pairs."""
     pairs: list[tuple[str, Any]] = json.loads(_NOTHING.sub(":null", text), object_pairs_hook=list)
     return pairs
 
@@ -172,26 +172,26 @@ def _input(case: SearchCase, directory: Path) -> Path:
     return file
 
 
-def wheels(case: SearchCase, *, wheel: Wheel, directory: Path) -> Outputs:
-    """Run the wheel on a case in a separate directory."""
-    result = wheel.run([*case.argv, *_EXTRA], file=_input(case, directory))
+def run_vw(case: SearchCase, *, vw: VwRunner, directory: Path) -> Outputs:
+    """Run VW on a case in a separate directory."""
+    result = vw.run([*case.argv, *_EXTRA], file=_input(case, directory))
     assert result.code == 0, result.stderr
-    search = read_search_state((directory / "wheel.model").read_text("utf-8", "backslashreplace"))
+    search = read_search_state((directory / "vw.model").read_text("utf-8", "backslashreplace"))
     return _gather(result, search=search, directory=directory)
 
 
 _RUNS: dict[SearchCase, Outputs] = {}
 
 
-def wheels_once(case: SearchCase, *, wheel: Wheel, directory: Path) -> Outputs:
-    """Run the wheel on a case, or give what it did when it was run before."""
+def run_vw_once(case: SearchCase, *, vw: VwRunner, directory: Path) -> Outputs:
+    """Run VW on a case, or return the result of an earlier run."""
     if case not in _RUNS:
-        _RUNS[case] = wheels(case, wheel=wheel, directory=directory)
+        _RUNS[case] = run_vw(case, vw=vw, directory=directory)
     return _RUNS[case]
 
 
-def ours(case: SearchCase, *, directory: Path) -> Outputs:
-    """Run onlineauto on a case; see `wheels`."""
+def run_exact(case: SearchCase, *, directory: Path) -> Outputs:
+    """Run onlineauto on a case; see `run_vw`."""
     result, workspace = run_and_keep([*case.argv, *_EXTRA], file=_input(case, directory))
     assert result.code == 0, result.stderr
     return _gather(result, search=search_state(workspace), directory=directory)
@@ -202,40 +202,40 @@ TOLERANCE = 1e-6
 BOUNDS = ("lb", "ub")
 """Metrics that are bounds."""
 _LOG = "total_log_calls"
-"""Counts the wheel's messages on model files too, which we do not write."""
+"""Counts VW's messages on model files too, which we do not write."""
 
 
-def metric_differences(wheel: Any, ours: Any, *, path: str = "") -> list[str]:
+def metric_differences(vw: Any, exact: Any, *, path: str = "") -> list[str]:
     """Differences of two metrics objects, lists of pairs as `parsed_metrics` gives them."""
-    if isinstance(wheel, list) and isinstance(ours, list):
-        theirs, mine = ([key for key, _ in each if key != _LOG] for each in (wheel, ours))
-        if theirs != mine:
-            return [f"metrics {path or '.'}: wheel has {theirs}, ours {mine}"]
-        values = dict(ours)
+    if isinstance(vw, list) and isinstance(exact, list):
+        expected, actual = ([key for key, _ in each if key != _LOG] for each in (vw, exact))
+        if expected != actual:
+            return [f"metrics {path or '.'}: VW has {expected}, exact mode {actual}"]
+        values = dict(exact)
         return [
             found
-            for key, value in wheel
+            for key, value in vw
             if key != _LOG
             for found in metric_differences(value, values[key], path=f"{path}.{key}")
         ]
-    return [] if _same_metric(wheel, ours, key=path.rpartition(".")[2]) else [_unlike(path, wheel, ours)]
+    return [] if _same_metric(vw, exact, key=path.rpartition(".")[2]) else [_unlike(path, vw, exact)]
 
 
-def _same_metric(wheel: Any, ours: Any, *, key: str) -> bool:
-    if key in BOUNDS and isinstance(wheel, float) and isinstance(ours, float):
-        return abs(wheel - ours) <= TOLERANCE
-    return repr(wheel) == repr(ours)
+def _same_metric(vw: Any, exact: Any, *, key: str) -> bool:
+    if key in BOUNDS and isinstance(vw, float) and isinstance(exact, float):
+        return abs(vw - exact) <= TOLERANCE
+    return repr(vw) == repr(exact)
 
 
-def _unlike(path: str, wheel: Any, ours: Any) -> str:
-    return f"metrics {path}: wheel {wheel!r}, ours {ours!r}"
+def _unlike(path: str, vw: Any, exact: Any) -> str:
+    return f"metrics {path}: VW {vw!r}, exact mode {exact!r}"
 
 
-def differences_of_search(wheel: Outputs, ours: Outputs) -> list[str]:
+def differences_of_search(vw: Outputs, exact: Outputs) -> list[str]:
     """Everything in which two runs differ, one line a difference."""
-    found = differences(wheel.result, ours.result, models=not wheel.result.stopped_early)
+    found = differences(vw.result, exact.result, models=not vw.result.stopped_early)
     return [
         *found,
-        *shortened("metrics", metric_differences(wheel.metrics, ours.metrics)),
-        *state_differences(wheel.search, ours.search),
+        *shortened("metrics", metric_differences(vw.metrics, exact.metrics)),
+        *state_differences(vw.search, exact.search),
     ]

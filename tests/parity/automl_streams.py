@@ -22,7 +22,7 @@ def _file(events: list[str]) -> bytes:
 
 
 def _drift(n: int, seed: int, *, period: int, n_actions: int, follow: float = 0.0, noise: int = 0) -> bytes:
-    """Which action is good depends on the user, and changes every `period` events.
+    """Return events whose good action depends on the user, and changes every `period` events.
 
     The logging policy takes the good action with probability `follow` and any one otherwise.
     """
@@ -64,7 +64,7 @@ def noisy(n: int, seed: int) -> bytes:
 
 
 def tastes(n: int, seed: int) -> bytes:
-    """Which of three articles is liked depends on user and time of day; a namespace of words is noise."""
+    """Return events of three articles: clicks depend on user and time of day; one namespace is noise."""
     draw = random.Random(seed)
     liked = {("Tom", "am"): 0, ("Tom", "pm"): 2, ("Anna", "am"): 1, ("Anna", "pm"): 0}
     events = []
@@ -120,7 +120,7 @@ def unsure(n: int, seed: int) -> bytes:
 def numbered(n: int, seed: int) -> bytes:
     """Four actions on a line, some without a label; a namespace that was met once is on every line since.
 
-    Where one is not, the wheel's interactions read what the line before left of it.
+    Where one is not, VW's interactions read what the line before left of it.
     """
     draw = random.Random(seed)
     lines = []

@@ -34,7 +34,7 @@ class Case:
 
     @property
     def argv(self) -> list[str]:
-        """The flags as a command line has them."""
+        """Return the flags as a command line has them."""
         return self.flags.split()
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.parity.wheel import Wheel
+from tests.parity.vw import VwRunner
 
 
 @pytest.fixture(scope="session")
-def wheel() -> Iterator[Wheel]:
-    with Wheel() as worker:
+def vw() -> Iterator[VwRunner]:
+    with VwRunner() as worker:
         yield worker

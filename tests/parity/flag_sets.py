@@ -53,8 +53,8 @@ ODD_TEXT = [
     *cases("odd_bandit/one_letter_two_names", "--cb_explore_adf -q UA", "--cb_explore_adf -q UU -q AA"),
 ]
 
-_WHEEL_CRASHES = {Case(stream="odd_bandit/shared_only", flags="--cb_adf --cb_type dr")}
-"""Not run: the wheel reads out of bounds there and dies."""
+_VW_CRASHES = {Case(stream="odd_bandit/shared_only", flags="--cb_adf --cb_type dr")}
+"""Not run: VW reads out of bounds there and dies."""
 
 CASES: tuple[Case, ...] = tuple(
     case
@@ -73,6 +73,6 @@ CASES: tuple[Case, ...] = tuple(
             *JSON,
         ]
     )
-    if case not in _WHEEL_CRASHES
+    if case not in _VW_CRASHES
 )
 """Every case once."""

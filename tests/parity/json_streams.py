@@ -31,7 +31,7 @@ def _number(draw: random.Random) -> str:
 
 
 def _member(draw: random.Random, key: str) -> str:
-    """A feature of one of the kinds that there are."""
+    """Return a feature of one of the kinds that there are."""
     kind = draw.randrange(6)
     if kind < 3:
         return f'"{key}":{_number(draw)}'
@@ -104,7 +104,7 @@ def _label(draw: random.Random, chosen: int, n_actions: int) -> list[str]:
 
 
 def log(n: int, seed: int) -> bytes:
-    """A decision-service log with late rewards, skipped events, empty lines and truncated ones."""
+    """Return a decision-service log with late rewards, skipped events, empty lines and truncated ones."""
     draw = random.Random(seed)
     lines = []
     for event in range(n):

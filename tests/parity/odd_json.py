@@ -1,7 +1,7 @@
 """Well-formed lines of JSON in the odd corners of the format: single lines, contexts with actions, logs.
 
 Not in the tables, because exact mode does not reproduce them: a namespace whose first byte is not ASCII (the
-wheel dies), a second ``_tag`` (the wheel joins both), and a label without a probability (it learns NaN).
+VW dies), a second ``_tag`` (VW joins both), and a label without a probability (it learns NaN).
 """
 
 from __future__ import annotations
@@ -164,4 +164,4 @@ ODD_JSON = {
 """Lines of each kind."""
 
 STOPPING_JSON = [f'{{{label},"U":{{"u":1}},{_ACTIONS}}}' for label in _rows(_STOPPING_COSTS)]
-"""Contexts with a wrong label, at which the wheel stops."""
+"""Contexts with a wrong label, at which VW stops."""

@@ -141,7 +141,7 @@ def _texts(table: str) -> list[str]:
 
 
 ODD_LOGS = _logs(_LOGS)
-"""Lines that the wheel reads or skips."""
+"""Lines that VW reads or skips."""
 
 ODD_TEXTS, STOPPING_TEXTS = _texts(_SLOTS), _texts(_STOPPING_SLOTS)
 """The same of text, and events at which it stops."""

@@ -1,4 +1,4 @@
-"""Files in the odd corners of VW's text format: legal, half legal and wrong, never fatal to the wheel."""
+"""Files in the odd corners of VW's text format: legal, half legal and wrong, never fatal to VW."""
 
 from __future__ import annotations
 

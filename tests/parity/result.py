@@ -1,4 +1,4 @@
-"""The result of one run, of the wheel or of ours, and the differences of two."""
+"""The result of one run, of VW or of exact mode, and the differences of two."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Result:
-    """What one run printed and learnt."""
+    """The output and the weights of one run."""
 
     predictions: tuple[str, ...]  # lines of the ``-p`` file
     weights: Weights  # the model
@@ -38,7 +38,7 @@ class Result:
 
     @property
     def stopped_early(self) -> bool:
-        """Whether the held-out loss ended the run; the model that the wheel saved is then its best pass's."""
+        """Return whether the held-out loss ended the run; the model that VW saved is then its best pass's."""
         return self.state.get("current_pass") not in (None, self._passes())
 
     def _passes(self) -> str:
@@ -46,25 +46,25 @@ class Result:
         return used[0] if used else "1"
 
 
-def _line_differences(kind: str, wheel: tuple[str, ...], ours: tuple[str, ...]) -> list[str]:
+def _line_differences(kind: str, vw: tuple[str, ...], exact: tuple[str, ...]) -> list[str]:
     found = [
-        f"{kind} {number}: wheel {theirs!r}, ours {mine!r}"
-        for number, (theirs, mine) in enumerate(zip(wheel, ours, strict=False), start=1)
-        if theirs != mine
+        f"{kind} {number}: VW {expected!r}, exact mode {actual!r}"
+        for number, (expected, actual) in enumerate(zip(vw, exact, strict=False), start=1)
+        if expected != actual
     ]
-    if len(wheel) != len(ours):
-        found.append(f"{kind}: wheel has {len(wheel)} lines, ours {len(ours)}")
+    if len(vw) != len(exact):
+        found.append(f"{kind}: VW has {len(vw)} lines, exact mode {len(exact)}")
     return shortened(kind, found)
 
 
-def _weight_differences(wheel: Weights, ours: Weights) -> list[str]:
-    if len(wheel.index) and len(ours.index) and wheel.values.shape[1] != ours.values.shape[1]:
-        return [f"weights: wheel keeps {wheel.values.shape[1]} fields, ours {ours.values.shape[1]}"]
-    theirs, mine = wheel.as_dict(), ours.as_dict()
+def _weight_differences(vw: Weights, exact: Weights) -> list[str]:
+    if len(vw.index) and len(exact.index) and vw.values.shape[1] != exact.values.shape[1]:
+        return [f"weights: VW keeps {vw.values.shape[1]} fields, exact mode {exact.values.shape[1]}"]
+    expected, actual = vw.as_dict(), exact.as_dict()
     found = [
-        f"weight {cell}: wheel {_hexadecimal(theirs.get(cell))}, ours {_hexadecimal(mine.get(cell))}"
-        for cell in sorted(theirs.keys() | mine.keys())
-        if _hexadecimal(theirs.get(cell)) != _hexadecimal(mine.get(cell))
+        f"weight {cell}: VW {_hexadecimal(expected.get(cell))}, exact mode {_hexadecimal(actual.get(cell))}"
+        for cell in sorted(expected.keys() | actual.keys())
+        if _hexadecimal(expected.get(cell)) != _hexadecimal(actual.get(cell))
     ]
     return shortened("weight", found)
 
@@ -73,11 +73,11 @@ def _hexadecimal(values: tuple[float, ...] | None) -> str:
     return "nothing" if values is None else " ".join(value.hex() for value in values)
 
 
-def _state_differences(wheel: dict[str, str], ours: dict[str, str]) -> list[str]:
+def _state_differences(vw: dict[str, str], exact: dict[str, str]) -> list[str]:
     return [
-        f"state {name!r}: wheel {wheel.get(name)}, ours {value}"
-        for name, value in ours.items()
-        if wheel.get(name) != value
+        f"state {name!r}: VW {vw.get(name)}, exact mode {value}"
+        for name, value in exact.items()
+        if vw.get(name) != value
     ]
 
 
@@ -88,12 +88,12 @@ def shortened(kind: str, found: list[str]) -> list[str]:
     return [*found[:SHOWN], f"{kind}: {len(found)} differences in all"]
 
 
-def differences(wheel: Result, ours: Result, *, models: bool = True) -> list[str]:
+def differences(vw: Result, exact: Result, *, models: bool = True) -> list[str]:
     """Everything in which two runs differ, one line a difference; standard output is not compared."""
-    found = [] if (wheel.code == 0) == (ours.code == 0) else [f"code: wheel {wheel.code}, ours {ours.code}"]
-    found += _line_differences("stderr", wheel.stderr, ours.stderr)
-    found += _line_differences("prediction", wheel.predictions, ours.predictions)
+    found = [] if (vw.code == 0) == (exact.code == 0) else [f"code: VW {vw.code}, exact mode {exact.code}"]
+    found += _line_differences("stderr", vw.stderr, exact.stderr)
+    found += _line_differences("prediction", vw.predictions, exact.predictions)
     if models:
-        found += _weight_differences(wheel.weights, ours.weights)
-        found += _state_differences(wheel.state, ours.state)
+        found += _weight_differences(vw.weights, exact.weights)
+        found += _state_differences(vw.state, exact.state)
     return found

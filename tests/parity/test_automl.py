@@ -1,4 +1,4 @@
-"""``--vw_exact --automl`` decides, learns, predicts and reports as the wheel does."""
+"""``--vw_exact --automl`` decides, learns, predicts and reports like VW."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.parity import automl_outputs
 from tests.parity.automl_cases import CASES, LONG_CASES, SWITCHES, SearchCase
 from tests.parity.automl_outputs import Outputs, differences_of_search, metric_differences
-from tests.parity.wheel import Wheel
+from tests.parity.vw import VwRunner
 
 _SMALL = SearchCase(
     stream="two",
@@ -44,8 +44,8 @@ def test_catalogue_covers_all_options_of_the_search() -> None:
     }
 
 
-def test_the_wheel_rotates_and_changes_champions_in_the_catalogue(wheel: Wheel, tmp_path: Path) -> None:
-    runs = {case: automl_outputs.wheels_once(case, wheel=wheel, directory=tmp_path) for case in CASES}
+def test_vw_rotates_and_changes_champions_in_the_catalogue(vw: VwRunner, tmp_path: Path) -> None:
+    runs = {case: automl_outputs.run_vw_once(case, vw=vw, directory=tmp_path) for case in CASES}
     sure = [run for case, run in runs.items() if "1.99" not in case.flags]
     assert sum(run.switches for run in sure) >= 10 * SWITCHES
     assert sum(run.switches > 0 for run in sure) >= SWITCHES
@@ -55,17 +55,17 @@ def test_the_wheel_rotates_and_changes_champions_in_the_catalogue(wheel: Wheel, 
 
 
 @pytest.fixture
-def outputs(wheel: Wheel, tmp_path: Path) -> Outputs:
-    return automl_outputs.wheels(_SMALL, wheel=wheel, directory=tmp_path)
+def outputs(vw: VwRunner, tmp_path: Path) -> Outputs:
+    return automl_outputs.run_vw(_SMALL, vw=vw, directory=tmp_path)
 
 
-def test_run_equals_itself(outputs: Outputs, wheel: Wheel, tmp_path: Path) -> None:
-    assert not differences_of_search(outputs, automl_outputs.wheels(_SMALL, wheel=wheel, directory=tmp_path))
+def test_run_equals_itself(outputs: Outputs, vw: VwRunner, tmp_path: Path) -> None:
+    assert not differences_of_search(outputs, automl_outputs.run_vw(_SMALL, vw=vw, directory=tmp_path))
 
 
-def test_different_decisions_are_reported(outputs: Outputs, wheel: Wheel, tmp_path: Path) -> None:
+def test_different_decisions_are_reported(outputs: Outputs, vw: VwRunner, tmp_path: Path) -> None:
     other = replace(_SMALL, flags=_SMALL.flags.replace("1.99", "0.1"))
-    found = differences_of_search(outputs, automl_outputs.wheels(other, wheel=wheel, directory=tmp_path))
+    found = differences_of_search(outputs, automl_outputs.run_vw(other, vw=vw, directory=tmp_path))
     kinds = {difference.split()[0].rstrip(":") for difference in found}
     assert kinds >= {"metrics", "search", "weight"}
 
@@ -75,18 +75,18 @@ def test_only_bounds_have_a_tolerance() -> None:
         assert (not metric_differences([(key, 0.5)], [(key, 0.5 + by)])) is same
 
 
-def _compare(case: SearchCase, *, wheel: Wheel, directory: Path) -> None:
-    theirs = automl_outputs.wheels_once(case, wheel=wheel, directory=directory)
-    found = differences_of_search(theirs, automl_outputs.ours(case, directory=directory))
+def _compare(case: SearchCase, *, vw: VwRunner, directory: Path) -> None:
+    expected = automl_outputs.run_vw_once(case, vw=vw, directory=directory)
+    found = differences_of_search(expected, automl_outputs.run_exact(case, directory=directory))
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_the_search_is_the_wheels(case: SearchCase, wheel: Wheel, tmp_path: Path) -> None:
-    _compare(case, wheel=wheel, directory=tmp_path)
+def test_search_equals_that_of_vw(case: SearchCase, vw: VwRunner, tmp_path: Path) -> None:
+    _compare(case, vw=vw, directory=tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", LONG_CASES, ids=lambda case: case.id)
-def test_long_searches_are_the_wheels(case: SearchCase, wheel: Wheel, tmp_path: Path) -> None:
-    _compare(case, wheel=wheel, directory=tmp_path)
+def test_long_searches_equal_those_of_vw(case: SearchCase, vw: VwRunner, tmp_path: Path) -> None:
+    _compare(case, vw=vw, directory=tmp_path)

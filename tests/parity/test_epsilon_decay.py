@@ -1,4 +1,4 @@
-"""``--vw_exact --epsilon_decay`` is the wheel: predictions, weights, text, metrics, models."""
+"""``--vw_exact --epsilon_decay`` equals VW: predictions, weights, text, metrics, models."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from onlineauto.estimators.robust_kernels import LOWER, SUM, UPPER, T
 from tests.parity import case as plain
 from tests.parity.automl_outputs import metric_differences, parsed_metrics
 from tests.parity.automl_streams import content
-from tests.parity.ours import run_and_keep
+from tests.parity.exact import run_and_keep
 from tests.parity.result import differences
-from tests.parity.wheel import Wheel
+from tests.parity.vw import VwRunner
 
 _SURE = "--bonferroni_denominator 1 --epsilon_decay_significance_level"
 
@@ -48,7 +48,7 @@ _SUMS = re.compile(r"_epsilon_decayconf_seq_estimators\[(\d+)\]\[(\d+)\]_(lower|
 _PLACE = re.compile(r"_epsilon_decay_weight_indices\[(\d+)\] = (\d+)")
 
 
-def _of_wheel(model: str) -> tuple[Sums, list[int]]:
+def _of_vw(model: str) -> tuple[Sums, list[int]]:
     """Sums of all estimators, and where the weights of each model are, of a readable model."""
     sums: Sums = {found.groups()[:4]: float(found[5]) for found in _SUMS.finditer(model)}
     return sums, [int(found[2]) for found in _PLACE.finditer(model)]
@@ -73,18 +73,18 @@ def _content(stream: str, events: int) -> bytes:
 
 
 @pytest.mark.parametrize("line", CASES.strip().splitlines())
-def test_models_that_begin_anew_are_the_wheels(line: str, wheel: Wheel, tmp_path: Path) -> None:
+def test_restarted_models_equal_those_of_vw(line: str, vw: VwRunner, tmp_path: Path) -> None:
     stream, events, flags = line.split(maxsplit=2)
     argv = [*flags.split(), "--epsilon_decay", "--extra_metrics", "metrics.json"]
     file, metrics = tmp_path / "stream.txt", tmp_path / "metrics.json"
     file.write_bytes(_content(stream, int(events)))
-    theirs = wheel.run(argv, file=file)
+    expected = vw.run(argv, file=file)
     counted = parsed_metrics(metrics.read_text())
-    mine, workspace = run_and_keep(argv, file=file)
-    found = differences(theirs, mine) + metric_differences(counted, parsed_metrics(metrics.read_text()))
+    actual, workspace = run_and_keep(argv, file=file)
+    found = differences(expected, actual) + metric_differences(counted, parsed_metrics(metrics.read_text()))
     assert not found, "\n".join(found)
     decay = workspace.learner.task.decay
-    assert _of_ours(decay) == _of_wheel((tmp_path / "wheel.model").read_text("utf-8", "backslashreplace"))
+    assert _of_ours(decay) == _of_vw((tmp_path / "vw.model").read_text("utf-8", "backslashreplace"))
     if _SURE in line:
         assert decay.tally[DecayTally.PROMOTED] > 0
     if "--min_scope" in line:

@@ -51,8 +51,8 @@ KEEPS = {
 
 
 @cache
-def wheel_options() -> dict[str, list[Any]]:
-    """Every option that the wheel declares, by name; several reductions may declare one name."""
+def vw_options() -> dict[str, list[Any]]:
+    """Every option that VW declares, by name; several reductions may declare one name."""
     import vowpalwabbit
 
     workspace = vowpalwabbit.Workspace("--quiet")
@@ -65,10 +65,10 @@ def wheel_options() -> dict[str, list[Any]]:
     return found
 
 
-def test_list_of_names_equals_that_of_the_wheel() -> None:
-    assert tuple(sorted(wheel_options())) == NAMES
+def test_list_of_names_equals_that_of_vw() -> None:
+    assert tuple(sorted(vw_options())) == NAMES
     shorts = {
-        each.short_name: name for name, group in wheel_options().items() for each in group if each.short_name
+        each.short_name: name for name, group in vw_options().items() for each in group if each.short_name
     }
     assert shorts == dict(SHORT_NAMES)
 
@@ -79,48 +79,48 @@ def test_options_that_vw_lacks_are_marked() -> None:
 
 
 def test_short_names() -> None:
-    ours = {option.name: option.short for option in REGISTRY.options if option.vw}
-    theirs = {
-        name: next((each.short_name for each in wheel_options()[name] if each.short_name), None)
-        for name in ours
+    actual = {option.name: option.short for option in REGISTRY.options if option.vw}
+    expected = {
+        name: next((each.short_name for each in vw_options()[name] if each.short_name), None)
+        for name in actual
     }
-    assert ours == theirs
+    assert actual == expected
 
 
 @pytest.mark.parametrize("name", [option.name for option in REGISTRY.options if option.vw])
 def test_defaults(name: str) -> None:
     option = REGISTRY[name]
-    differs = not any(_same_default(option.default, each) for each in wheel_options()[name])
+    differs = not any(_same_default(option.default, each) for each in vw_options()[name])
     assert differs == (name in DEFAULTS)
 
 
 @pytest.mark.parametrize("name", [option.name for option in REGISTRY.options if option.vw])
-def test_saved_options_are_those_of_the_wheel(name: str) -> None:
-    theirs = any(each.keep for each in wheel_options()[name])
-    assert REGISTRY[name].keep == (theirs or name in KEEPS)
-    assert not (theirs and name in KEEPS)
+def test_saved_options_are_those_of_vw(name: str) -> None:
+    kept = any(each.keep for each in vw_options()[name])
+    assert REGISTRY[name].keep == (kept or name in KEEPS)
+    assert not (kept and name in KEEPS)
 
 
 def test_switches_and_kinds() -> None:
     for option in REGISTRY.options:
         if not option.vw:
             continue
-        for theirs in wheel_options()[option.name]:
+        for declared in vw_options()[option.name]:
             several = (option.repeatable and option.name not in LISTS) or option.name in SINGLE
             expected = list if several else option.kind
-            assert type(theirs.default_value) is expected, option.name
+            assert type(declared.default_value) is expected, option.name
 
 
 def test_hints_name_no_existing_option() -> None:
-    ours = {option.name for option in REGISTRY.options}
-    assert ours.isdisjoint(_HINTS)
+    names = {option.name for option in REGISTRY.options}
+    assert names.isdisjoint(_HINTS)
     assert set(_HINTS) <= set(NAMES)
 
 
-def _same_default(ours: object, theirs: Any) -> bool:
-    """Whether our default is theirs, which may be rounded to float32; no default is None or empty here."""
-    if not theirs.default_value_supplied:
-        return ours is None or ours == ()
-    if isinstance(ours, float):
-        return bool(theirs.default_value == pytest.approx(ours, rel=1e-6))
-    return bool(ours == theirs.default_value)
+def _same_default(default: object, declared: Any) -> bool:
+    """Return whether a default equals VW's up to rounding to float32; no default is None or empty."""
+    if not declared.default_value_supplied:
+        return default is None or default == ()
+    if isinstance(default, float):
+        return bool(declared.default_value == pytest.approx(default, rel=1e-6))
+    return bool(default == declared.default_value)

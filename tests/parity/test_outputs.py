@@ -1,4 +1,4 @@
-"""Packed input, raw predictions, metrics, readable models and audits are the wheel's, byte for byte."""
+"""Packed input, raw predictions, metrics, readable models and audits equal those of VW, byte for byte."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.workspace.options import REGISTRY
-from tests.parity import automl_streams, ours
+from tests.parity import automl_streams, exact
 from tests.parity.automl_cases import CASES as SEARCHES
 from tests.parity.case import Case, content
+from tests.parity.exact import command_line, without_diagnostics
 from tests.parity.flag_sets import CASES
-from tests.parity.ours import command_line, without_diagnostics
 from tests.parity.test_parity import STALE
-from tests.parity.wheel import Wheel, printed_lines
+from tests.parity.vw import VwRunner, printed_lines
 
 COMMANDS = """
 -d numbers.txt.gz -p predictions
@@ -46,14 +46,14 @@ WRITTEN = ("predictions", "raw", "metrics")
 EVENTS = 60
 _LOGGED = ("[", "You can use --leave_duplicate_interactions")
 _LOGGED_BETWEEN = "[warning]", "[error]"
-"""The wheel's log goes to standard output too, by its own buffer: anywhere within a line of an audit."""
+"""VW's log goes to standard output too, by its own buffer: anywhere within a line of an audit."""
 _BEST_PASS = "--early_terminate", "--passes 8", "--holdout_after"
 _PENALISED = "--l1", "--l2"
-_DRAWN = "the wheel's generator for --cb_sample has drawn once more or less; the predictions are the same"
+_DRAWN = "VW's generator for --cb_sample has drawn once more or less; the predictions are the same"
 
 
 def _shown(case: Case) -> bool:
-    """Whether all that is shown can be the wheel's; the README says what cannot."""
+    """Return whether all outputs of a case can equal VW's; the README lists those that cannot."""
     penalised_twice = "--passes" in case.flags and any(name in case.flags for name in _PENALISED)
     return not (
         case.id in STALE
@@ -71,7 +71,7 @@ SHOWN = [case for case in CASES if _shown(case)]
 def _flags(case: Case) -> list[str]:
     """Flags of a case with those of what is shown, which differ from case to case."""
     flags = [*case.argv, "-d", "s.txt", "--readable_model", "text"]
-    flags += ["--invert_hash", "names"] if "--passes" not in flags else []  # with which the wheel refuses it
+    flags += ["--invert_hash", "names"] if "--passes" not in flags else []  # with which VW refuses it
     number = sum(case.id.encode())
     flags += ["--hexfloat_weights"] if number % 3 == 0 else []
     flags += ["--predict_only_model"] if number % 4 == 0 and "--automl" not in flags else []
@@ -84,12 +84,12 @@ def _flags(case: Case) -> list[str]:
     return [*flags, "--audit"]
 
 
-def _compare(case: Case, stream: bytes, *, wheel: Wheel, directory: Path) -> None:
+def _compare(case: Case, stream: bytes, *, vw: VwRunner, directory: Path) -> None:
     flags, written, printed = _flags(case), [], []
-    for name, run in (("wheel", wheel.command_line), ("ours", ours.command_line)):
+    for name, run in (("vw", vw.command_line), ("exact", exact.command_line)):
         (directory / name).mkdir()
         (directory / name / "s.txt").write_bytes(stream)
-        argv = [*flags, "--vw_exact"] if name == "ours" else flags
+        argv = [*flags, "--vw_exact"] if name == "exact" else flags
         code, out, _ = run(argv, directory=directory / name)
         text = out.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         printed.append([line for line in text.split("\n") if not line.startswith(_LOGGED)])
@@ -101,19 +101,19 @@ def _compare(case: Case, stream: bytes, *, wheel: Wheel, directory: Path) -> Non
 
 
 @pytest.mark.parametrize("case", SHOWN[::12], ids=lambda case: case.id)
-def test_models_and_audits_are_the_wheels(case: Case, wheel: Wheel, tmp_path: Path) -> None:
-    _compare(case, content(case.stream, events=EVENTS), wheel=wheel, directory=tmp_path)
+def test_models_and_audits_equal_those_of_vw(case: Case, vw: VwRunner, tmp_path: Path) -> None:
+    _compare(case, content(case.stream, events=EVENTS), vw=vw, directory=tmp_path)
 
 
 @pytest.mark.parametrize("case", _SEARCHES[::6], ids=lambda case: case.id)
-def test_searches_are_shown_as_the_wheel_shows_them(case: Case, wheel: Wheel, tmp_path: Path) -> None:
-    _compare(case, automl_streams.content(case.stream, events=2 * EVENTS), wheel=wheel, directory=tmp_path)
+def test_outputs_of_searches_equal_those_of_vw(case: Case, vw: VwRunner, tmp_path: Path) -> None:
+    _compare(case, automl_streams.content(case.stream, events=2 * EVENTS), vw=vw, directory=tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", SHOWN, ids=lambda case: case.id)
-def test_all_models_and_audits_are_the_wheels(case: Case, wheel: Wheel, tmp_path: Path) -> None:
-    _compare(case, content(case.stream, events=EVENTS), wheel=wheel, directory=tmp_path)
+def test_all_models_and_audits_equal_those_of_vw(case: Case, vw: VwRunner, tmp_path: Path) -> None:
+    _compare(case, content(case.stream, events=EVENTS), vw=vw, directory=tmp_path)
 
 
 def _known(case: Case) -> Any:
@@ -124,8 +124,8 @@ def _known(case: Case) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", list(map(_known, _SEARCHES)), ids=lambda case: case.id)
-def test_all_searches_are_shown_as_the_wheel_shows_them(case: Case, wheel: Wheel, tmp_path: Path) -> None:
-    _compare(case, automl_streams.content(case.stream, events=5 * EVENTS), wheel=wheel, directory=tmp_path)
+def test_outputs_of_all_searches_equal_those_of_vw(case: Case, vw: VwRunner, tmp_path: Path) -> None:
+    _compare(case, automl_streams.content(case.stream, events=5 * EVENTS), vw=vw, directory=tmp_path)
 
 
 @pytest.fixture
@@ -147,11 +147,11 @@ def _written(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_other_outputs_are_as_the_wheel_writes_them(command: str, wheel: Wheel, directory: Path) -> None:
+def test_other_outputs_equal_those_of_vw(command: str, vw: VwRunner, directory: Path) -> None:
     argv = command.split()
-    code, _, err = wheel.command_line(argv, directory=directory)
-    theirs = _written(directory)
-    mine = command_line(["learn", *argv, "--vw_exact"], directory=directory)
-    assert (code, mine[0]) == (0, 0)
-    assert _written(directory) == theirs
-    assert printed_lines(without_diagnostics(mine[2])) == printed_lines(err)
+    code, _, err = vw.command_line(argv, directory=directory)
+    expected = _written(directory)
+    actual = command_line(["learn", *argv, "--vw_exact"], directory=directory)
+    assert (code, actual[0]) == (0, 0)
+    assert _written(directory) == expected
+    assert printed_lines(without_diagnostics(actual[2])) == printed_lines(err)

@@ -1,4 +1,4 @@
-"""``--vw_exact`` is the wheel: the same predictions, the same bits in every weight, the same text."""
+"""``--vw_exact`` equals VW: the same predictions, the same bits in every weight, the same text."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.parity import ours
+from tests.parity import exact
 from tests.parity.case import Case, content
 from tests.parity.flag_sets import CASES, DATASETS, GENERATED
 from tests.parity.odd_text import ODD_BANDIT, ODD_CLASSIC, ODD_SIMPLE
 from tests.parity.result import differences
-from tests.parity.wheel import Wheel
+from tests.parity.vw import VwRunner
 
 WHOLE = 10_000_000
 """More events than any dataset has."""
@@ -27,7 +27,7 @@ STALE = {
     "odd_bandit/shared_only --cb_explore_adf -q ::": "an event without actions counts as the last one did",
     "odd_bandit/shared_only --cb_explore_adf --cb_type ips --ignore U": "the same",
 }
-"""Runs in which the wheel reads memory that an earlier event left behind, and which we do not reproduce.
+"""Runs in which VW reads memory that an earlier event left behind, and which we do not reproduce.
 
 ``--cb N`` re-uses its action examples: a namespace that a line lacks keeps, for interactions only, the
 features of the last line that had it. An ADF event that is nothing but a shared line is counted, or not,
@@ -117,37 +117,37 @@ def _without_repeats(flags: list[str]) -> list[str]:
 
 
 def _known(case: Case) -> object:
-    """Let a run that reads stale memory fail, and say so should it ever pass."""
+    """Mark runs that read stale memory as expected failures; a pass is reported."""
     if case.id in STALE:
         return pytest.param(case, marks=pytest.mark.xfail(reason=STALE[case.id], strict=True))
     return case
 
 
-def _compare(case: Case, *, events: dict[str, int], wheel: Wheel, directory: Path) -> None:
+def _compare(case: Case, *, events: dict[str, int], vw: VwRunner, directory: Path) -> None:
     file = directory / "stream.txt"
     file.write_bytes(content(case.stream, **events))
-    theirs, mine = wheel.run(case.argv, file=file), ours.run(case.argv, file=file)
-    found = differences(theirs, mine, models=not theirs.stopped_early)
+    expected, actual = vw.run(case.argv, file=file), exact.run(case.argv, file=file)
+    found = differences(expected, actual, models=not expected.stopped_early)
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("case", [_known(case) for case in CASES], ids=lambda case: case.id)
-def test_same_as_the_wheel(case: Case, wheel: Wheel, tmp_path: Path) -> None:
-    _compare(case, events={}, wheel=wheel, directory=tmp_path)
+def test_results_equal_those_of_vw(case: Case, vw: VwRunner, tmp_path: Path) -> None:
+    _compare(case, events={}, vw=vw, directory=tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(400))
-def test_random_flags_are_as_the_wheel_has_them(seed: int, wheel: Wheel, tmp_path: Path) -> None:
+def test_random_flags_give_the_results_of_vw(seed: int, vw: VwRunner, tmp_path: Path) -> None:
     case = draw_case(seed)
     file = tmp_path / "stream.txt"
     file.write_bytes(content(case.stream, events=120))
-    theirs = wheel.run(case.argv, file=file)
-    if theirs.code < 0:
-        pytest.skip("the wheel dies of a signal")
-    found = differences(theirs, ours.run(case.argv, file=file), models=not theirs.stopped_early)
+    expected = vw.run(case.argv, file=file)
+    if expected.code < 0:
+        pytest.skip("VW dies of a signal")
+    found = differences(expected, exact.run(case.argv, file=file), models=not expected.stopped_early)
     if found and _may_read_stale_memory(case):
-        pytest.xfail("the wheel reads memory that an earlier event left behind, see STALE")
+        pytest.xfail("VW reads memory that an earlier event left behind, see STALE")
     assert not found, "\n".join([case.id, *found])
 
 
@@ -162,17 +162,17 @@ def _may_read_stale_memory(case: Case) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", DATASETS, ids=lambda case: case.id)
-def test_whole_datasets_are_as_the_wheel_has_them(case: Case, wheel: Wheel, tmp_path: Path) -> None:
-    _compare(case, events={"events": WHOLE}, wheel=wheel, directory=tmp_path)
+def test_whole_datasets_give_the_results_of_vw(case: Case, vw: VwRunner, tmp_path: Path) -> None:
+    _compare(case, events={"events": WHOLE}, vw=vw, directory=tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", GENERATED, ids=lambda case: case.id)
-def test_long_streams_are_as_the_wheel_has_them(case: Case, wheel: Wheel, tmp_path: Path) -> None:
-    _compare(case, events={"events": LONG}, wheel=wheel, directory=tmp_path)
+def test_long_streams_give_the_results_of_vw(case: Case, vw: VwRunner, tmp_path: Path) -> None:
+    _compare(case, events={"events": LONG}, vw=vw, directory=tmp_path)
 
 
-def test_the_wheel_is_the_one_we_reproduce() -> None:
+def test_installed_vw_is_the_version_that_is_reproduced() -> None:
     assert version("vowpalwabbit") == "9.11.9"
 
 
@@ -195,10 +195,10 @@ def test_every_dataset_is_in_the_catalogue() -> None:
     assert {path.name for path in packed} == {case.stream.removeprefix("dataset/") for case in DATASETS}
 
 
-def test_a_difference_of_one_bit_is_seen(wheel: Wheel, tmp_path: Path) -> None:
+def test_a_difference_of_one_bit_is_seen(vw: VwRunner, tmp_path: Path) -> None:
     file = tmp_path / "stream.txt"
     file.write_bytes(content("numbers", events=50))
-    one, other = (wheel.run(["-l", rate], file=file) for rate in ("0.5", "0.50000006"))
-    assert not differences(one, wheel.run([], file=file))
+    one, other = (vw.run(["-l", rate], file=file) for rate in ("0.5", "0.50000006"))
+    assert not differences(one, vw.run([], file=file))
     assert any(found.startswith("weight") for found in differences(one, other))
     assert one.predictions[:2] == other.predictions[:2]

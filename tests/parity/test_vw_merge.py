@@ -1,4 +1,4 @@
-"""Merged models are those that the wheel merges."""
+"""Merged models equal those that VW merges."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.save_load import load_model
 from onlineauto.workspace.workspace import Workspace
 from tests.parity.automl_streams import content
-from tests.parity.ours import command_line
-from tests.parity.vw_models import ModelCase, ours, same_text, theirs
-from tests.parity.wheel import Wheel
+from tests.parity.exact import command_line
+from tests.parity.vw import VwRunner
+from tests.parity.vw_models import ModelCase, run_exact, run_vw, same_text
 
 _CASES = [
     ModelCase(*line.strip().split(maxsplit=1))
@@ -51,7 +51,7 @@ _CASES = [
 
 
 def _merge(names: Sequence[str], base: str | None, directory: str) -> None:
-    """Let the wheel merge models in a separate process."""
+    """Merge models by VW in a separate process."""
     import vowpalwabbit
 
     os.chdir(directory)
@@ -76,16 +76,16 @@ def _tells_slots(case: ModelCase) -> bool:
 
 @pytest.mark.parametrize("based", [False, True], ids=["from scratch", "from a base"])
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.id)
-def test_merged_models_are_the_wheel_s(case: ModelCase, based: bool, wheel: Wheel, tmp_path: Path) -> None:
+def test_merged_models_equal_those_of_vw(case: ModelCase, based: bool, vw: VwRunner, tmp_path: Path) -> None:
     refused = based and _tells_slots(case)
     _parts(case.stream, tmp_path)
-    theirs(wheel, f"{case.flags} -d part0 -f base.vw", directory=tmp_path)
-    ours("convert base.vw base.oam", directory=tmp_path)
+    run_vw(vw, f"{case.flags} -d part0 -f base.vw", directory=tmp_path)
+    run_exact("convert base.vw base.oam", directory=tmp_path)
     begun = "-i base.vw --preserve_performance_counters" if based else case.flags
     names = ["one", "two", "three"]
     for part, name in enumerate(names, 1):
-        theirs(wheel, f"{begun} -d part{part} -f {name}.vw", directory=tmp_path)
-        ours(f"convert {name}.vw {name}.oam", directory=tmp_path)
+        run_vw(vw, f"{begun} -d part{part} -f {name}.vw", directory=tmp_path)
+        run_exact(f"convert {name}.vw {name}.oam", directory=tmp_path)
     process = multiprocessing.get_context("spawn").Process(
         target=_merge, args=([f"{name}.vw" for name in names], "base.vw" if based else None, str(tmp_path))
     )
@@ -98,11 +98,11 @@ def test_merged_models_are_the_wheel_s(case: ModelCase, based: bool, wheel: Whee
         assert code == 2
         assert "cannot be merged from a base, nor by Vowpal Wabbit" in err
         return
-    ours(merging, directory=tmp_path)
+    run_exact(merging, directory=tmp_path)
     _same_models(tmp_path)
-    theirs(wheel, "-t -i merged.vw -d part4 -p theirs", directory=tmp_path)
-    ours("-t -i merged.oam -d part4 -p ours", directory=tmp_path)
-    assert same_text(tmp_path, "theirs", "ours")
+    run_vw(vw, "-t -i merged.vw -d part4 -p expected", directory=tmp_path)
+    run_exact("-t -i merged.oam -d part4 -p actual", directory=tmp_path)
+    assert same_text(tmp_path, "expected", "actual")
 
 
 def _same_models(directory: Path) -> None:

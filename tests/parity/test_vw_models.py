@@ -1,4 +1,4 @@
-"""Models of the wheel are read and written with the same predictions; damaged files are rejected."""
+"""Models of VW are read and written with the same predictions; damaged files are rejected."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from onlineauto.interop.vw.options import configuration_of, shape_of
 from onlineauto.workspace.options import REGISTRY
 from tests.parity.flag_sets import CASES
 from tests.parity.test_parity import STALE
-from tests.parity.vw_models import FROM_WHEEL, NATIVE, TO_WHEEL, ModelCase, lay_out, ours, same_text, theirs
-from tests.parity.wheel import Wheel
+from tests.parity.vw import VwRunner
+from tests.parity.vw_models import FROM_VW, NATIVE, TO_VW, ModelCase, lay_out, run_exact, run_vw, same_text
 
 _NUMBER = re.compile(r"(?<=[:\n ,])-?\d[\d.]*(?:e-?\d+)?")
 
@@ -39,21 +39,21 @@ _EVENTS = {
 }
 
 
-def _saved(case: ModelCase, wheel: Wheel, directory: Path) -> bytes:
+def _saved(case: ModelCase, vw: VwRunner, directory: Path) -> bytes:
     lay_out(case, directory, events=60)
-    theirs(wheel, f"{case.flags} -d first -f model.vw", directory=directory)
+    run_vw(vw, f"{case.flags} -d first -f model.vw", directory=directory)
     return (directory / "model.vw").read_bytes()
 
 
 def _end_of_options(data: bytes) -> int:
-    """Where the checksum ends."""
+    """Return the offset behind the checksum."""
     (size,) = struct.unpack_from("<I", data, 37)
     return 37 + 4 + int(size) + 8
 
 
 @pytest.fixture(params=_CASES, ids=lambda case: case.flags)
-def saved(request: pytest.FixtureRequest, wheel: Wheel, tmp_path: Path) -> bytes:
-    return _saved(request.param, wheel, tmp_path)
+def saved(request: pytest.FixtureRequest, vw: VwRunner, tmp_path: Path) -> bytes:
+    return _saved(request.param, vw, tmp_path)
 
 
 def test_no_bit_of_the_options_can_change(saved: bytes) -> None:
@@ -102,14 +102,14 @@ def test_files_that_are_no_models_are_rejected(saved: bytes, tmp_path: Path) -> 
         read_vw_model(tmp_path / "nowhere")
 
 
-def test_options_that_are_not_reproduced_are_named(wheel: Wheel, tmp_path: Path) -> None:
-    _saved(ModelCase("numbers", "--nn 3"), wheel, tmp_path)
+def test_options_that_are_not_reproduced_are_named(vw: VwRunner, tmp_path: Path) -> None:
+    _saved(ModelCase("numbers", "--nn 3"), vw, tmp_path)
     with pytest.raises(InputError, match="--nn"):
         read_vw_model(tmp_path / "model.vw")
 
 
-def test_options_of_the_file_stay(wheel: Wheel, tmp_path: Path) -> None:
-    _saved(ModelCase("bandit", "--cb_explore_adf --epsilon 0.1 --hash all"), wheel, tmp_path)
+def test_options_of_the_file_stay(vw: VwRunner, tmp_path: Path) -> None:
+    _saved(ModelCase("bandit", "--cb_explore_adf --epsilon 0.1 --hash all"), vw, tmp_path)
     assert read_vw_model(tmp_path / "model.vw", epsilon=0.3).configuration.get("epsilon") == 0.3
     with pytest.raises(OptionError, match=r"cannot use --hash strings: .*model.vw was made with --hash all"):
         read_vw_model(tmp_path / "model.vw", hash="strings")
@@ -119,16 +119,16 @@ def by_id(cases: list[ModelCase]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.id)
 
 
-@by_id(FROM_WHEEL)
-def test_a_model_comes_from_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+@by_id(FROM_VW)
+def test_model_of_vw_is_loaded(case: ModelCase, vw: VwRunner, tmp_path: Path) -> None:
     lay_out(case, tmp_path)
     extra = "--cache_file c -k" if "--passes" in case.flags else ""
-    theirs(wheel, f"{case.flags} -d first -f model.vw {extra}", directory=tmp_path)
-    theirs(wheel, f"-t -i model.vw {case.again} -d second -p tested", directory=tmp_path)
-    theirs(wheel, f"-i model.vw {case.again} -d second -p learnt -f later.vw", directory=tmp_path)
-    ours(f"convert model.vw model.oam {case.again}", directory=tmp_path)
-    ours("-t -i model.oam -d second -p our_tested", directory=tmp_path)
-    ours("-i model.oam -d second -p our_learnt -f later.oam", directory=tmp_path)
+    run_vw(vw, f"{case.flags} -d first -f model.vw {extra}", directory=tmp_path)
+    run_vw(vw, f"-t -i model.vw {case.again} -d second -p tested", directory=tmp_path)
+    run_vw(vw, f"-i model.vw {case.again} -d second -p learnt -f later.vw", directory=tmp_path)
+    run_exact(f"convert model.vw model.oam {case.again}", directory=tmp_path)
+    run_exact("-t -i model.oam -d second -p our_tested", directory=tmp_path)
+    run_exact("-i model.oam -d second -p our_learnt -f later.oam", directory=tmp_path)
     assert same_text(tmp_path, "tested", "our_tested")
     assert same_text(tmp_path, "learnt", "our_learnt")
     _same_weights(tmp_path, case)
@@ -140,15 +140,15 @@ def _same_weights(directory: Path, case: ModelCase) -> None:
     assert (expected.view(np.uint32) == found.view(np.uint32)).all()
 
 
-@by_id(TO_WHEEL)
-def test_a_model_goes_to_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+@by_id(TO_VW)
+def test_saved_model_is_loaded_by_vw(case: ModelCase, vw: VwRunner, tmp_path: Path) -> None:
     lay_out(case, tmp_path, events=600 if case.stream == "odd" else 300)
     for name, flags in (("model", ""), ("small", "--predict_only_model")):
-        ours(f"{case.flags} --vw_exact -d first -f {name}.oam {flags}", directory=tmp_path)
+        run_exact(f"{case.flags} --vw_exact -d first -f {name}.oam {flags}", directory=tmp_path)
         given = "-t " if flags else ""
-        ours(f"convert {given}{name}.oam {name}.vw", directory=tmp_path)
-        ours(f"-t -i {name}.oam -d second -p our_{name}", directory=tmp_path)
-        theirs(wheel, f"-t -i {name}.vw -d second -p their_{name} {_again(case)}", directory=tmp_path)
+        run_exact(f"convert {given}{name}.oam {name}.vw", directory=tmp_path)
+        run_exact(f"-t -i {name}.oam -d second -p our_{name}", directory=tmp_path)
+        run_vw(vw, f"-t -i {name}.vw -d second -p their_{name} {_again(case)}", directory=tmp_path)
         assert same_text(tmp_path, f"their_{name}", f"our_{name}")
 
 
@@ -157,24 +157,24 @@ def _again(case: ModelCase) -> str:
     return case.again if "--loss_function" in case.again else ""
 
 
-@by_id([case for case in TO_WHEEL if "--automl" not in case.flags])
-def test_the_wheel_goes_on_where_we_stopped(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+@by_id([case for case in TO_VW if "--automl" not in case.flags])
+def test_vw_continues_learning_from_a_saved_model(case: ModelCase, vw: VwRunner, tmp_path: Path) -> None:
     lay_out(case, tmp_path)
-    ours(f"{case.flags} --vw_exact -d first -f model.oam", directory=tmp_path)
-    ours("convert model.oam model.vw", directory=tmp_path)
-    ours("-i model.oam -d second -p ours", directory=tmp_path)
-    theirs(wheel, f"-i model.vw -d second -p theirs {_again(case)}", directory=tmp_path)
-    assert same_text(tmp_path, "theirs", "ours")
+    run_exact(f"{case.flags} --vw_exact -d first -f model.oam", directory=tmp_path)
+    run_exact("convert model.oam model.vw", directory=tmp_path)
+    run_exact("-i model.oam -d second -p actual", directory=tmp_path)
+    run_vw(vw, f"-i model.vw -d second -p expected {_again(case)}", directory=tmp_path)
+    assert same_text(tmp_path, "expected", "actual")
 
 
 @by_id(NATIVE)
-def test_a_native_model_goes_to_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+def test_native_model_is_loaded_by_vw(case: ModelCase, vw: VwRunner, tmp_path: Path) -> None:
     lay_out(case, tmp_path)
-    ours(f"{case.flags} -d first -f model.oam", directory=tmp_path)
-    ours("convert model.oam model.vw", directory=tmp_path)
-    ours("-t -i model.oam -d second -p ours", directory=tmp_path)
-    theirs(wheel, "-t -i model.vw -d second -p theirs", directory=tmp_path)
-    one, other = (_numbers(tmp_path / name) for name in ("ours", "theirs"))
+    run_exact(f"{case.flags} -d first -f model.oam", directory=tmp_path)
+    run_exact("convert model.oam model.vw", directory=tmp_path)
+    run_exact("-t -i model.oam -d second -p actual", directory=tmp_path)
+    run_vw(vw, "-t -i model.vw -d second -p expected", directory=tmp_path)
+    one, other = (_numbers(tmp_path / name) for name in ("actual", "expected"))
     np.testing.assert_allclose(one, other, rtol=1e-5, atol=2e-6)
 
 
@@ -182,11 +182,11 @@ def _numbers(path: Path) -> list[float]:
     return list(map(float, _NUMBER.findall("\n" + path.read_text())))
 
 
-@by_id(FROM_WHEEL[::4])
-def test_model_read_and_written_again_is_the_same_file(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
-    """What is read and written again is the same, byte for byte."""
+@by_id(FROM_VW[::4])
+def test_model_read_and_written_again_is_the_same_file(case: ModelCase, vw: VwRunner, tmp_path: Path) -> None:
+    """A model that is read and written again has the same bytes."""
     lay_out(case, tmp_path)
-    theirs(wheel, f"{case.flags} -d first -f model.vw --id mine", directory=tmp_path)
+    run_vw(vw, f"{case.flags} -d first -f model.vw --id mine", directory=tmp_path)
     data = (tmp_path / "model.vw").read_bytes()
     shapes: list[VwShape] = []
 
@@ -197,15 +197,15 @@ def test_model_read_and_written_again_is_the_same_file(case: ModelCase, wheel: W
     assert vw_file_bytes(read_vw_file(data, name="", shape=shape), shape=shapes[0]) == data
 
 
-def test_model_written_by_us_is_saved_by_the_wheel_unchanged(wheel: Wheel, tmp_path: Path) -> None:
-    """What the wheel saves and we write again, it saves again, but for the counters of the run."""
+def test_vw_saves_a_loaded_model_unchanged(vw: VwRunner, tmp_path: Path) -> None:
+    """VW saves the same bytes again after our write, except for the counters of the run."""
     case = ModelCase("bandit", "--cb_explore_adf -q UA --squarecb --cb_type mtr")
     lay_out(case, tmp_path)
-    theirs(wheel, f"{case.flags} -d first -f model.vw", directory=tmp_path)
+    run_vw(vw, f"{case.flags} -d first -f model.vw", directory=tmp_path)
     write_vw_model(read_vw_model(tmp_path / "model.vw"), tmp_path / "again.vw")
     (tmp_path / "nothing").write_text("")
     for name in ("model", "again"):
-        theirs(wheel, f"-i {name}.vw -d nothing -f {name}.2", directory=tmp_path)
+        run_vw(vw, f"-i {name}.vw -d nothing -f {name}.2", directory=tmp_path)
     assert (tmp_path / "model.2").read_bytes() == (tmp_path / "again.2").read_bytes()
 
 
@@ -247,7 +247,7 @@ def _of_catalogue() -> list[ModelCase]:
 
 @pytest.mark.slow
 @by_id(_of_catalogue())
-def test_models_of_the_catalogue_come_and_go(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
-    test_a_model_comes_from_the_wheel(case, wheel, tmp_path)
-    test_a_model_goes_to_the_wheel(case, wheel, tmp_path)
-    test_the_wheel_goes_on_where_we_stopped(case, wheel, tmp_path)
+def test_models_of_the_catalogue_come_and_go(case: ModelCase, vw: VwRunner, tmp_path: Path) -> None:
+    test_model_of_vw_is_loaded(case, vw, tmp_path)
+    test_saved_model_is_loaded_by_vw(case, vw, tmp_path)
+    test_vw_continues_learning_from_a_saved_model(case, vw, tmp_path)

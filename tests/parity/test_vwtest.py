@@ -11,7 +11,7 @@ from tests.parity.vwtest_plan import NotCovered, difference, plan, same_number
 
 
 @pytest.mark.parametrize(
-    ("ours", "reference", "same"),
+    ("actual", "reference", "same"),
     [
         (0.00005, 0.0, True),
         (0.0002, 0.0, False),
@@ -24,9 +24,9 @@ from tests.parity.vwtest_plan import NotCovered, difference, plan, same_number
     ],
 )
 def test_numbers_are_equal_absolutely_or_above_one_relatively(
-    ours: float, reference: float, *, same: bool
+    actual: float, reference: float, *, same: bool
 ) -> None:
-    assert same_number(ours, reference) is same
+    assert same_number(actual, reference) is same
 
 
 def test_text_is_compared_word_by_word() -> None:

@@ -1,4 +1,4 @@
-"""Models that go between the wheel and onlineauto: which flags, and what each is asked to do."""
+"""Cases of models that go between VW and onlineauto: their flags, and the runs of each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.parity.automl_streams import content
-from tests.parity.ours import command_line
-from tests.parity.wheel import Wheel
+from tests.parity.exact import command_line
+from tests.parity.vw import VwRunner
 
 _SURE = "--fixed_significance_level"
 _DECAY = "rewards --cb_explore_adf --epsilon_decay --bonferroni_denominator 1"
@@ -130,10 +130,10 @@ rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --priority_type f
 tastes --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --interaction_type cubic
 """
 
-FROM_WHEEL = _cases(_BOTH + _FROM)
-"""Models that the wheel saves."""
+FROM_VW = _cases(_BOTH + _FROM)
+"""Models that VW saves."""
 
-TO_WHEEL = _cases(
+TO_VW = _cases(
     _BOTH
     + """
 numbers -b 8 --sgd --initial_weight 0.1
@@ -142,7 +142,7 @@ odd --cb_explore_adf --automl 3 --default_lease 10 --fixed_significance_level --
 numbers --interactions ab --interactions ba --leave_duplicate_interactions
 """
 )
-"""Models that the wheel loads."""
+"""Models that VW loads."""
 
 NATIVE = _cases(
     """
@@ -163,7 +163,7 @@ bandit --cb_explore_adf --squarecb
 classic_bandit --cb_explore 4 -q ab
 """
 )
-"""Models of native mode that the wheel loads."""
+"""Models of native mode that VW loads."""
 
 
 def lay_out(case: ModelCase, directory: Path, *, events: int = 300) -> None:
@@ -176,21 +176,21 @@ def lay_out(case: ModelCase, directory: Path, *, events: int = 300) -> None:
     (directory / "second").write_bytes(end.join(parts[half:]) + end)
 
 
-def theirs(wheel: Wheel, words: str | Sequence[str], *, directory: Path) -> None:
-    """Let the wheel run."""
+def run_vw(vw: VwRunner, words: str | Sequence[str], *, directory: Path) -> None:
+    """Run VW."""
     argv = [*(words.split() if isinstance(words, str) else words), "--quiet"]
-    code, _, err = wheel.command_line(argv, directory=directory)
+    code, _, err = vw.command_line(argv, directory=directory)
     assert code == 0, err
 
 
 def same_text(directory: Path, one: str, other: str) -> bool:
-    """Whether two files are the same, and not empty."""
+    """Return whether two files are the same, and not empty."""
     text = (directory / one).read_text()
     assert text
     return text == (directory / other).read_text()
 
 
-def ours(words: str, *, directory: Path) -> None:
-    """Let onlineauto run."""
+def run_exact(words: str, *, directory: Path) -> None:
+    """Run onlineauto."""
     code, _, err = command_line([*words.split(), "--quiet"], directory=directory)
     assert code == 0, err

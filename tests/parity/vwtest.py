@@ -1,8 +1,8 @@
 """VW's own test suite on onlineauto: ``python -m tests.parity.vwtest PATH_TO_VW_CHECKOUT``.
 
 Runs those tests of ``test/core.vwtest.json`` that use only what onlineauto has, compares with the references
-of the checkout by VW's own rule and, where they differ, with the wheel, and says of each other test why it is
-not run.
+of the checkout by VW's own rule and, where they differ, with the installed `vowpalwabbit` package. It prints
+why each other test is not run.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tests.parity.ours import command_line, without_diagnostics
+from tests.parity.exact import command_line, without_diagnostics
+from tests.parity.vw import VwRunner
 from tests.parity.vwtest_plan import EPSILON, NotCovered, Plan, difference, plan
-from tests.parity.wheel import Wheel
 
 _NOT_OURS = ("using no cache", "creating cache_file", "using cache_file", "can't open")
 _LOGGED = ("[info]", "[warning]", "[error]", "[critical]")
@@ -33,8 +33,8 @@ _OF_MODELS = re.compile(
     r"save_resume|preserve_performance_counters|hexfloat_weights))(?:\s|=|$)"
 )
 
-STATUSES = ("pass", "as the wheel", "fail", "not covered")
-"""The references come from a build with other square roots: where they differ from ours, the wheel judges."""
+STATUSES = ("pass", "like VW", "fail", "not covered")
+"""The references come from a build with other square roots; where ours differ, the package decides."""
 
 
 class Runner(Protocol):
@@ -45,7 +45,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one test; `status` is one of `STATUSES`."""
+    """The outcome of one test; `status` is one of `STATUSES`."""
 
     id: int
     status: str
@@ -98,7 +98,7 @@ def _run(chosen: Plan, *, root: Path, runner: Runner) -> tuple[int, dict[str, st
         return printed[0], _outputs(printed, chosen=chosen, directory=directory)
 
 
-def _judged(chosen: Plan, *, root: Path, wheel: Wheel, epsilon: float) -> tuple[str, str]:
+def _judged(chosen: Plan, *, root: Path, vw: VwRunner, epsilon: float) -> tuple[str, str]:
     """Status of a test that is run, and the reason for it."""
     code, outputs = _run(chosen, root=root, runner=_ours)
     if code != 0:
@@ -106,8 +106,8 @@ def _judged(chosen: Plan, *, root: Path, wheel: Wheel, epsilon: float) -> tuple[
     problems = "; ".join(_problems(outputs, chosen=chosen, root=root, epsilon=epsilon))
     if not problems:
         return "pass", f"without {' '.join(chosen.stripped)}" if chosen.stripped else ""
-    if outputs == _run(chosen, root=root, runner=wheel.command_line)[1]:
-        return "as the wheel", f"the reference is another build's: {problems}"
+    if outputs == _run(chosen, root=root, runner=vw.command_line)[1]:
+        return "like VW", f"the reference is another build's: {problems}"
     return "fail", problems
 
 
@@ -122,7 +122,7 @@ def run_test(
     test: Mapping[str, Any],
     *,
     root: Path,
-    wheel: Wheel,
+    vw: VwRunner,
     others: Mapping[int, Mapping[str, Any]],
     epsilon: float = EPSILON,
 ) -> Outcome:
@@ -130,7 +130,7 @@ def run_test(
     command = test.get("vw_command", test.get("bash_command", ""))
     try:
         chosen = plan(test, root=root, others=others)
-        status, reason = _judged(chosen, root=root, wheel=wheel, epsilon=epsilon)
+        status, reason = _judged(chosen, root=root, vw=vw, epsilon=epsilon)
     except NotCovered as refusal:
         status, reason = "not covered", str(refusal)
     except Exception:
@@ -162,10 +162,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     root = (options.checkout / "test").resolve()
     tests = json.loads((root / "core.vwtest.json").read_text())
     chosen = [test for test in tests if options.ids is None or test["id"] in options.ids]
-    with Wheel() as wheel:
+    with VwRunner() as vw:
         others = {test["id"]: test for test in tests}
         outcomes = [
-            run_test(test, root=root, wheel=wheel, others=others, epsilon=options.epsilon) for test in chosen
+            run_test(test, root=root, vw=vw, others=others, epsilon=options.epsilon) for test in chosen
         ]
     sys.stdout.write(_report(outcomes))
     if options.json:

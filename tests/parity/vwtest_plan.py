@@ -1,4 +1,4 @@
-"""Which of VW's own tests use only what onlineauto has, our flags for them, and how outputs are compared.
+"""Choose those of VW's own tests that onlineauto supports, translate their flags, and compare outputs.
 
 The rule of comparison is that of VowpalWabbit/vowpal_wabbit, test/run_tests.py, ``--fuzzy_compare``.
 """
@@ -47,55 +47,54 @@ def _number(word: str) -> float | None:
         return None
 
 
-def same_number(ours: float, reference: float, *, epsilon: float = EPSILON) -> bool:
-    """Whether two numbers count as equal: absolutely, or relatively if the second is larger than 1."""
-    if (math.isinf(ours) and math.isinf(reference)) or (math.isnan(ours) and math.isnan(reference)):
+def same_number(actual: float, reference: float, *, epsilon: float = EPSILON) -> bool:
+    """Return whether two numbers count as equal: absolutely, or relatively if the second is larger than 1."""
+    if (math.isinf(actual) and math.isinf(reference)) or (math.isnan(actual) and math.isnan(reference)):
         return True
-    if abs(ours - reference) < epsilon:
+    if abs(actual - reference) < epsilon:
         return True
-    return abs(reference) > 1 and abs(ours / reference - 1) < epsilon
+    return abs(reference) > 1 and abs(actual / reference - 1) < epsilon
 
 
-def _same_word(ours: str, reference: str, *, epsilon: float) -> bool:
-    mine, theirs = _number(ours), _number(reference)
-    if mine is None or theirs is None:
-        return ours == reference
-    return same_number(mine, theirs, epsilon=epsilon)
+def _same_word(actual: str, reference: str, *, epsilon: float) -> bool:
+    number, expected = _number(actual), _number(reference)
+    if number is None or expected is None:
+        return actual == reference
+    return same_number(number, expected, epsilon=epsilon)
 
 
-def _same_line(ours: str, reference: str, *, epsilon: float) -> bool:
-    mine, theirs = (_WORDS.split(line.replace("...", "")) for line in (ours, reference))
+def _same_line(actual: str, reference: str, *, epsilon: float) -> bool:
+    words, expected = (_WORDS.split(line.replace("...", "")) for line in (actual, reference))
     return (
-        len(mine) == len(theirs)
-        and _MARKS.findall(ours) == _MARKS.findall(reference)
-        and all(_same_word(a, b, epsilon=epsilon) for a, b in zip(mine, theirs, strict=True))
+        len(words) == len(expected)
+        and _MARKS.findall(actual) == _MARKS.findall(reference)
+        and all(_same_word(a, b, epsilon=epsilon) for a, b in zip(words, expected, strict=True))
     )
 
 
-def difference(ours: str, reference: str, *, epsilon: float = EPSILON) -> str | None:
+def difference(actual: str, reference: str, *, epsilon: float = EPSILON) -> str | None:
     """First difference between two texts by the runner's rule; None if it would let them pass."""
-    mine, theirs = ([line.strip() for line in text.strip().splitlines()] for text in (ours, reference))
-    for number, (a, b) in enumerate(zip(mine, theirs, strict=False), start=1):
+    lines, expected = ([line.strip() for line in text.strip().splitlines()] for text in (actual, reference))
+    for number, (a, b) in enumerate(zip(lines, expected, strict=False), start=1):
         if not _same_line(a, b, epsilon=epsilon):
             return f"line {number}: reference {b!r}, ours {a!r}"
-    if len(mine) != len(theirs):
-        longer = theirs if len(theirs) > len(mine) else mine
-        first = longer[min(len(mine), len(theirs))]
-        return (
-            f"reference has {len(theirs)} lines, ours {len(mine)}; the first without a partner is {first!r}"
-        )
+    if len(lines) != len(expected):
+        longer = expected if len(expected) > len(lines) else lines
+        first = longer[min(len(lines), len(expected))]
+        sizes = f"reference has {len(expected)} lines, ours {len(lines)}"
+        return f"{sizes}; the first without a partner is {first!r}"
     return None
 
 
 class NotCovered(Exception):  # noqa: N818 - a reason, not an error
-    """Why a test is not run."""
+    """Raised for a test that is not run; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How a test is run."""
+    """The plan of a test: its command line and files."""
 
-    argv: tuple[str, ...]  # words of the command line, ours and the wheel's
+    argv: tuple[str, ...]  # words of the command line, for exact mode and VW
     stripped: tuple[str, ...]  # flags of VW's that were left out
     # reference file, in the checkout's ``test``, of each output: ``stderr``, ``stdout`` or a file
     compared: dict[str, str]
@@ -150,7 +149,7 @@ def _check_models(models: tuple[str, ...], made: set[str]) -> None:
 
 
 def _plans_before(test: Mapping[str, Any], root: Path, others: Mapping[int, Mapping[str, Any]]) -> list[Plan]:
-    """What a test goes on from, each once, in the order in which they have to be run."""
+    """Return the tests that a test continues from, each once, in the order in which they must run."""
     plans: list[Plan] = []
     for number in test.get("depends_on") or ():
         if number not in others:

@@ -152,7 +152,7 @@ def drawn_event(random: Random, *, actions: bool) -> DoorEvent:
 
 
 def dressed(tree: Any) -> Any:
-    """The tree with each value as some library has it."""
+    """Return the tree with each value as some library has it."""
     if isinstance(tree, dict):
         return {name: dressed(value) for name, value in tree.items()}
     if isinstance(tree, list):
@@ -161,7 +161,7 @@ def dressed(tree: Any) -> Any:
 
 
 def plain(tree: Any) -> Any:
-    """The tree with each value as Python has it."""
+    """Return the tree with each value as Python has it."""
     if isinstance(tree, dict):
         return {name: plain(value) for name, value in tree.items()}
     if isinstance(tree, list):
@@ -170,7 +170,7 @@ def plain(tree: Any) -> Any:
 
 
 def canonical(features: dict[str, Any], *, json: bool = False) -> list[tuple[str, str, float]]:
-    """The features by the rule: namespace, name and value. JSON has its own names for strings."""
+    """Return the features by the rule: namespace, name and value. JSON has its own names for strings."""
     found: list[tuple[str, str, float]] = []
 
     def leaf(namespace: str, name: str, value: Any) -> None:
@@ -208,7 +208,7 @@ def _replaced(text: str) -> str:
 
 
 def hashes_of(features: list[tuple[str, str, float]]) -> list[tuple[bytes, int, float]]:
-    """The features as a Block has them, in ascending order."""
+    """Return the features as a Block has them, in ascending order."""
     seeds = {name: 0 if name == " " else _hash(name, 0) for name, _, _ in features}
     return sorted(
         (namespace.encode(), _hash(name, seeds[namespace]), value) for namespace, name, value in features

@@ -66,11 +66,11 @@ class Doors:
         return _or_none(lambda: self._mapping.parse_one(mapping_of(event)))
 
     def dicts(self, event: DoorEvent) -> Any:
-        """An iterable of mappings."""
+        """Return an iterable of mappings."""
         return _or_none(lambda: next(from_dicts([mapping_of(event)])))
 
     def asked(self, event: DoorEvent) -> Any:
-        """A decision that was ranked, and learns its reward."""
+        """Return a decision that was ranked, and learns its reward."""
         mapping = mapping_of(event)
         encoded = EncodedEvent(mapping["context"], mapping["actions"])
         if event.cost is not None and event.cost.plain is not None and event.probability is not None:
@@ -81,7 +81,7 @@ class Doors:
         return _or_none(lambda: self._mapping.parse_one(encoded))
 
     def decision_log(self, event: DoorEvent) -> Any:
-        """What a bandit logs."""
+        """The decision that a bandit logs."""
         try:
             line = event_dsjson(mapping_of(event))
         except InputError:
@@ -91,7 +91,7 @@ class Doors:
     # -- frames ----------------------------------------------------------------------------------------
 
     def frame(self, event: DoorEvent) -> Any:
-        """A frame of some library, with a row for each action."""
+        """Return a frame of some library, with a row for each action."""
         lines = [event.context, *(event.actions or [])]
         groups: list[dict[str, list[str]]] = [{}, {}]
         cells: list[dict[str, Leaf | Any]] = []
@@ -163,7 +163,7 @@ class Doors:
         return self._parsed(self._text, "\n".join([*lines, ""]).encode())
 
     def json(self, event: DoorEvent) -> Any:
-        """A line of ``--json``."""
+        """Return a line of ``--json``."""
         label = self._label(event)
         members = [*label, *_members(event.context)]
         if event.actions is not None:
@@ -171,21 +171,21 @@ class Doors:
         return self._parsed(self._json, f"{{{','.join(members)}}}".encode())
 
     def dsjson(self, event: DoorEvent) -> Any:
-        """A line of the log of a decision service."""
+        """Return a line of the log of a decision service."""
         members = _members(event.context)
         if event.actions is not None:
             members.append(f'"_multi":[{",".join(_object(each) for each in event.actions)}]')
         return self._parsed(self._log, self._line(event, f"{{{','.join(members)}}}".encode()))
 
     def http(self, event: DoorEvent) -> Any:
-        """The body of a rank, and the reward that comes later."""
+        """Return the body of a rank, and the reward that comes later."""
         assert event.actions is not None
         actions = ",".join(map(_object, event.actions))
         body = f'{{"context":{_object(event.context)},"actions":[{actions}]}}'
         return self._asked_over_http(event, body, Rank)
 
     def personalizer(self, event: DoorEvent) -> Any:
-        """The same in the words of Azure Personalizer."""
+        """Return the request and the reward in the format of Azure Personalizer."""
         assert event.actions is not None
         actions = ",".join(f'{{"id":"{i}","features":[{_object(a)}]}}' for i, a in enumerate(event.actions))
         return self._asked_over_http(
@@ -204,7 +204,7 @@ class Doors:
         return b"{%b}" % b",".join([*(each.encode() for each in self._label(event)), b'"c":' + context])
 
     def _label(self, event: DoorEvent) -> list[str]:
-        """The members of the label of a line of JSON."""
+        """Return the members of the label of a line of JSON."""
         if not self.actions:
             return [] if event.label is None else [f'"_label_label":{_json_number(event.label)}']
         if event.cost is None or event.probability is None:
@@ -227,7 +227,7 @@ class Doors:
 
 
 def mapping_of(event: DoorEvent) -> dict[str, Any]:
-    """The event as `from_dicts` takes it."""
+    """Return the event as `from_dicts` takes it."""
     mapping: dict[str, Any] = {"context": dressed(event.context)}
     if event.label is not None:
         mapping["label"] = event.label.dressed
@@ -256,7 +256,7 @@ _FRAMES: list[Any] = [
 
 
 def _frame_of(columns: dict[str, list[Any]]) -> Any:
-    """The columns as a frame of a library that can have them."""
+    """Return the columns as a frame of a library that can have them."""
     of_python = all(
         type(value) in (str, float, bool, int, type(None)) for each in columns.values() for value in each
     )
@@ -271,7 +271,7 @@ def _frame_of(columns: dict[str, list[Any]]) -> Any:
 
 
 def _bad_too(features: dict[str, Any]) -> list[tuple[str, str, float]]:
-    """The canonical features, with the numbers that are too large as they are."""
+    """Return the canonical features, with the numbers that are too large as they are."""
     if "spoilt" in features:
         rest = {name: value for name, value in features.items() if name != "spoilt"}
         return [*canonical(rest), ("spoilt", "f", features["spoilt"]["f"].plain)]
@@ -297,7 +297,7 @@ def _object(features: dict[str, Any]) -> str:
 
 
 def _members(features: dict[str, Any]) -> list[str]:
-    """The members of a JSON object; a value with the name of its namespace is in a separate object."""
+    """Return the members of a JSON object; a value with the name of its namespace is in a separate object."""
     members = []
     for name, value in features.items():
         tree = value if isinstance(value, dict | list) else {name: value}

@@ -136,7 +136,7 @@ def _array(values: list[Any], kind: Any) -> Any:
 
 @dataclass
 class Model:
-    """What a model knows about names: its options, and the columns that it has learnt as numbers."""
+    """The names of a model: its options, and the columns that it has learnt as numbers."""
 
     configuration: Configuration = field(
         default_factory=lambda: REGISTRY.from_keywords(cb_explore_adf=True, json=True)
@@ -244,7 +244,7 @@ def _of_format(model: Model, name: str) -> Configuration:
 
 
 def _log(table: pa.Table, choices: list[Any], model: Model, folder: Path) -> Iterable[Block]:
-    """What `AutoML` logs, read by the same model."""
+    """Return the log of `AutoML`, read by the same model."""
     del folder
     head = f'{{"NameColumns":{json.dumps(sorted(model.identities))},'
     lines = [head + event_dsjson(name_values(each, model.identities))[1:] for each in _events(table, choices)]
@@ -296,7 +296,7 @@ def _features_of(block: Block, first: int) -> np.ndarray[Any, Any]:
 
 
 def learnt_at(door: str, table: pa.Table, choices: list[Any], folder: Path) -> Model | None:
-    """Return what a model knows after it has learnt a table at a door."""
+    """Return the state of a model that learnt a table at a door."""
     model = Model()
     try:
         for block in DOORS[door](table, choices, Model(), folder):

@@ -26,7 +26,7 @@ JSON_DOORS = {"json", "dsjson", "http", "personalizer"}
 
 
 def read(block: Block, *, actions: bool) -> tuple[list[Any], list[Any]]:
-    """The features of each line in ascending order, the shared line's first, and what is known of each."""
+    """Return the sorted features and the label of each line, the shared line first."""
     [event] = unpack([block])
     lines = [sorted((name, *pair) for name, pairs in line.spans for pair in pairs) for line in event]
     labels: list[Any] = [(line.label, line.costs and line.costs[0][1:]) for line in event]
@@ -36,7 +36,7 @@ def read(block: Block, *, actions: bool) -> tuple[list[Any], list[Any]]:
 
 
 def label_of(event: DoorEvent) -> tuple[int, float, float] | float | None:
-    """The label by the rule: a label that is missing is none."""
+    """Return the label by the rule: a label that is missing is none."""
     if event.actions is None:
         return None if event.label is None or event.label.plain is None else float(event.label.plain)
     if event.cost is None or event.cost.plain is None or event.probability is None:

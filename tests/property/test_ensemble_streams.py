@@ -41,7 +41,7 @@ def features(draw: st.DrawFn, names: str = "ab") -> str:
 
 @st.composite
 def event(draw: st.DrawFn, options: dict[str, Any]) -> str:
-    """An event, often an odd one, as a text."""
+    """Return an event, often an odd one, as a text."""
     if "predict_with" in options:
         head = draw(st.sampled_from(["", "1", "0", "-3 2", "1e30", "2 0", "nan", "0.5 1 0.25"]))
         return f"{head} {draw(features())}\n"

@@ -32,7 +32,7 @@ NAMES = (b"a", b"b")
 
 
 def finite(options: Options, events: list[Event]) -> bool:
-    """Whether all weights and predictions are numbers after `events`."""
+    """Return whether all weights and predictions are numbers after `events`."""
     workspace = Workspace(**options, bit_precision=6)
     outcomes = workspace.learn_block(make_block(events))
     numbers = [workspace.weights[:, :3], outcomes.raw, outcomes.score, outcomes.prediction]

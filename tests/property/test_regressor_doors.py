@@ -30,7 +30,7 @@ CLASSES = ("x", "y", "z")
 
 
 def drawn_row(random: Random) -> dict[str, Leaf]:
-    """A row of values of any kind and library."""
+    """Return a row of values of any kind and library."""
     row = {name: drawn_leaf(random) for name in COLUMNS}
     if random.random() < 0.03:
         value = random.choice([math.inf, -math.inf, 1e39, -3.5e38])
@@ -46,7 +46,7 @@ class Model:
 
 
 def frame_of(kind: Any, row: dict[str, Leaf], label: Any = None) -> Any:
-    """The row as a frame."""
+    """Return the row as a frame."""
     columns = {name: [leaf.plain] for name, leaf in row.items()} | ({} if label is None else {"y": [label]})
     if kind is polars:
         return polars.DataFrame(columns, strict=False)
@@ -58,7 +58,7 @@ def dressed_of(row: dict[str, Leaf]) -> dict[str, Any]:
 
 
 def models(kind: str) -> dict[str, Model]:
-    """A model for each door; `kind` is that of the class."""
+    """Return a model for each door; `kind` is that of the class."""
     make = getattr(onlineauto, kind)
     by_row, by_fit, by_frame, by_polars, by_y = (make(live_configs=2) for _ in range(5))
     river = getattr(onlineauto.river, kind)(live_configs=2)
@@ -97,7 +97,7 @@ def _of_sklearn(model: Any, row: dict[str, Leaf]) -> Any:
 
 
 def is_beyond(leaf: Leaf) -> bool:
-    """Whether a value is a number that no float32 has."""
+    """Return whether a value is a number that no float32 has."""
     return isinstance(leaf.plain, float) and abs(leaf.plain) > float(np.finfo(np.float32).max)
 
 

@@ -106,7 +106,7 @@ def run(source: bytes, options: Options, *, threads: int, block_bytes: int) -> R
 
 
 def results(result: Result, *, diagnostics: bool) -> Result:
-    """What may not depend on where blocks end; a reader that was stopped knows less of the rest."""
+    """Return the results that must not depend on block boundaries."""
     left_out = {"blocks"} if diagnostics else {"blocks", "counts", "kept"}
     return {name: each for name, each in result.items() if name not in left_out}
 

@@ -17,7 +17,7 @@ from tests.service.traffic import records
 
 @pytest.fixture
 def log(tmp_path: Path) -> SegmentLog:
-    """A log of 400 decisions, most of them with rewards, in several segments."""
+    """Return a log of 400 decisions, most of them with rewards, in several segments."""
     made = SegmentLog(tmp_path / "log", segment_bytes=40_000)
     for line in records(400):
         made.append([line])
@@ -87,5 +87,5 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., InProcessClient]]:
 
 @pytest.fixture
 def client(serve: Callable[..., InProcessClient]) -> InProcessClient:
-    """A client of a service with the default settings."""
+    """Return a client of a service with the default settings."""
     return serve()

@@ -46,7 +46,7 @@ def simulate(
     max_pending: int | None = None,
     say: Callable[[str], object] = str,
 ) -> Endurance:
-    """Let decisions come at a rate, of which a share is rewarded after a tenth of the wait on average."""
+    """Simulate decisions at a rate; a share is rewarded after a tenth of the wait on average."""
     pending = Limits().pending if max_pending is None else max_pending
     join, draw = Join(JoinSettings(reward_wait=wait)), Random(1)
     rewards: list[list[str]] = [[] for _ in range(1024)]

@@ -79,7 +79,7 @@ def answer_of(client: httpx.Client, example: Example) -> httpx.Response:
 
 
 def problem_of(example: Example, answer: httpx.Response) -> str:
-    """Return what is wrong with an answer, or "" if it is valid."""
+    """Return the error of an answer, or "" if it is valid."""
     import jsonschema
 
     if answer.status_code == 501:

@@ -120,7 +120,7 @@ def test_a_disk_that_is_full_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     again.close()
 
 
-def test_a_journal_keeps_what_the_disk_does_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_retains_records_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(monkeypatch)
     journal = JournalFile(tmp_path / "a.jsonl", 0)
     for full in (False, True, True, False):
@@ -139,7 +139,7 @@ def test_a_journal_keeps_what_the_disk_does_not_take(tmp_path: Path, monkeypatch
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 12 MB."""
+    """Yield a disk of 12 MB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(folder)]

@@ -467,7 +467,7 @@ def test_the_document_is_whole() -> None:
     assert {"200", "400", "413", "429"} <= rank["responses"].keys()
 
 
-def test_a_rank_server_describes_what_it_has() -> None:
+def test_a_rank_server_describes_its_state() -> None:
     paths = openapi_document(RankServerHandlers)["paths"]
     assert "/v1/rank" in paths
     assert "/v1/model" not in paths

@@ -374,7 +374,7 @@ def test_rewards_count_within_the_range_that_is_declared_or_learnt() -> None:
 
 
 def test_hours_of_traffic_take_memory_for_waiting_decisions_only() -> None:
-    """Those of 50 hours at 2,000 a second and a wait of an hour: 50 waits, with 1/10,000 of the decisions."""
+    """Simulate 50 hours at 2,000 decisions a second and a wait of an hour, at 1/10,000 of the rate."""
     found = simulate(rate=20.0, wait=36.0, hours=0.5, rewarded=0.5)
     assert (found.refused, found.forgotten) == (0, 0)
     assert found.ranked == 36_000

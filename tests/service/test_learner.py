@@ -83,7 +83,7 @@ def test_a_learner_that_is_stopped_anywhere_ends_with_the_same_bytes(
     ).read_bytes()
 
 
-def test_snapshots_do_not_change_what_is_learnt(tmp_path: Path, log: SegmentLog) -> None:
+def test_snapshots_do_not_change_learning(tmp_path: Path, log: SegmentLog) -> None:
     one, other = learner_of(tmp_path / "one", log), learner_of(tmp_path / "other", log)
     while other.step():
         other.snapshot()

@@ -24,7 +24,7 @@ BEST = [1, 2, 0]
 
 @pytest.fixture(scope="module")
 def bandit() -> AutoML:
-    """A model whose actions are integers in a frame."""
+    """Return a model whose actions are integers in a frame."""
     random = np.random.default_rng(0)
     user, arm = random.integers(0, 3, 3000), random.integers(0, 3, 3000)
     reward = (np.array(BEST)[user] == arm).astype(float)
@@ -40,7 +40,7 @@ def opened(folder: Path, now: list[float]) -> Loop:
 
 
 def learn_all(loop: Loop, now: list[float]) -> None:
-    """Let all decisions end, and learn them."""
+    """End the wait of all decisions, and learn them."""
     now[0] += 100.0
     loop.tick()
     with loop.together():
@@ -50,7 +50,7 @@ def learn_all(loop: Loop, now: list[float]) -> None:
 
 
 def pmf_of(loop: Loop, event_id: str, user: str, kind: Any = Rank) -> list[float]:
-    """The probabilities that a rank over HTTP gives, in the order of the actions."""
+    """Return the probabilities that a rank over HTTP gives, in the order of the actions."""
     if kind is Rank:
         body: Any = {
             "event_id": event_id,

@@ -48,7 +48,7 @@ class Traffic:
         )
 
     def visits(self, seconds: int) -> None:
-        """Let a user come every second, and learn."""
+        """Simulate a visit of a user every second, and learn."""
         for _ in range(seconds):
             self.now += 1.0
             self.rank()

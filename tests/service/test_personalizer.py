@@ -28,7 +28,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def client(service: Service) -> Any:
-    """The client of the version 2022-09-01-preview that ranks and rewards."""
+    """Return the client of the version 2022-09-01-preview that ranks and rewards."""
     personalizer = pytest.importorskip("azure.ai.personalizer")
     from azure.core.credentials import AzureKeyCredential
 
@@ -37,7 +37,7 @@ def client(service: Service) -> Any:
 
 @pytest.fixture
 def admin(service: Service) -> Any:
-    """The client of the same version that administers."""
+    """Return the client of the same version that administers."""
     personalizer = pytest.importorskip("azure.ai.personalizer")
     from azure.core.credentials import AzureKeyCredential
 

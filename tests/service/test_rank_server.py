@@ -66,7 +66,7 @@ def loop(open_loop: Callable[..., Loop]) -> Loop:
 
 @pytest.fixture
 def follower(tmp_path: Path, loop: Loop) -> Iterator[RankServer]:
-    """A rank server that follows the loop."""
+    """Yield a rank server that follows the loop."""
     server = RankServer(tmp_path / "rank", Beside(loop))
     yield server
     server.close()

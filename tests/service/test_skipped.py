@@ -61,7 +61,7 @@ UNLEARNABLE = {
 
 @pytest.fixture(autouse=True)
 def failing_learning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the learning of a decision with the reward `ODD` raise, when half of its step is done."""
+    """Make learning of a decision with the reward `ODD` raise an error in the middle of its step."""
     take = Values.take
 
     def odd(self: Values, outcomes: Outcomes, **options: Any) -> None:

@@ -218,20 +218,20 @@ def test_a_loop_of_wait_and_ask_ends() -> None:
 @pytest.mark.parametrize("scheduler", ["fifo", "asha", "hyperband"])
 def test_a_step_reported_again_behind_a_record_of_another_process(scheduler: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    ours = Study(SPACE, scheduler, max_resource=9, max_trials=6, storage=url)
-    theirs = Study.load("study", storage=url)
-    mine, other = asked(ours), asked(theirs)
-    ours.report(mine, 0, 0.5)
-    ours.refresh()
-    theirs.tell(other, 0.1)
-    ours.report(mine, 0, 0.5)  # appends nothing: what is new is the other's
-    assert ours.trials == theirs.trials
-    ours.tell(mine, 0.2)
-    while (job := ours.ask()) is not None:
-        ours.tell(job, 0.3)
+    created = Study(SPACE, scheduler, max_resource=9, max_trials=6, storage=url)
+    loaded = Study.load("study", storage=url)
+    mine, other = asked(created), asked(loaded)
+    created.report(mine, 0, 0.5)
+    created.refresh()
+    loaded.tell(other, 0.1)
+    created.report(mine, 0, 0.5)  # appends nothing: what is new is the other's
+    assert created.trials == loaded.trials
+    created.tell(mine, 0.2)
+    while (job := created.ask()) is not None:
+        created.tell(job, 0.3)
     fresh = Study.load("study", storage=url)
-    assert ours.is_done
-    assert (fresh.trials, list(fresh.skipped)) == (ours.trials, [])
+    assert created.is_done
+    assert (fresh.trials, list(fresh.skipped)) == (created.trials, [])
 
 
 @pytest.mark.parametrize("details", [["epoch", 3], "epoch", 3, [], {"n": 10**5000}, {10**5000: 1}])

@@ -45,7 +45,7 @@ NEW = ("--trainable", "tuned_in_a_test:loss", "--space", "space.toml", "--max_re
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a trainable and a space, in which the command runs."""
+    """Return a folder with a trainable and a space, in which the command runs."""
     (tmp_path / "tuned_in_a_test.py").write_text(TRAINABLE)
     (tmp_path / "space.toml").write_text(SPACE)
     monkeypatch.chdir(tmp_path)

@@ -8,7 +8,7 @@ from onlineauto.errors import OptionError
 from onlineauto.tune import Categorical, Float, Int, Space
 from onlineauto.tune.spaces.configspace import from_configspace, to_configspace
 
-theirs = pytest.importorskip("ConfigSpace", reason="the extra configspace is not installed")
+config_space = pytest.importorskip("ConfigSpace", reason="the extra configspace is not installed")
 
 
 def test_spaces_survive_a_round_trip() -> None:
@@ -26,8 +26,8 @@ def test_spaces_survive_a_round_trip() -> None:
 
 
 def test_constants_and_orders_are_choices() -> None:
-    made = theirs.ConfigurationSpace()
-    made.add(theirs.Constant("c", 5), theirs.OrdinalHyperparameter("o", ["low", "high"]))
+    made = config_space.ConfigurationSpace()
+    made.add(config_space.Constant("c", 5), config_space.OrdinalHyperparameter("o", ["low", "high"]))
     assert from_configspace(made).described() == {
         "c": {"type": "choice", "values": [5]},
         "o": {"type": "choice", "values": ["low", "high"]},
@@ -35,11 +35,11 @@ def test_constants_and_orders_are_choices() -> None:
 
 
 def test_unsupported_parts_of_configspace_are_rejected() -> None:
-    made = theirs.ConfigurationSpace()
-    made.add(theirs.NormalFloatHyperparameter("x", mu=0.5, sigma=0.1, lower=0, upper=1))
+    made = config_space.ConfigurationSpace()
+    made.add(config_space.NormalFloatHyperparameter("x", mu=0.5, sigma=0.1, lower=0, upper=1))
     with pytest.raises(OptionError, match="x: a parameter is uniform"):
         from_configspace(made)
-    made = theirs.ConfigurationSpace({"x": (0, 9), "y": (0, 9)})
-    made.add(theirs.GreaterThanCondition(made["y"], made["x"], 3))
+    made = config_space.ConfigurationSpace({"x": (0, 9), "y": (0, 9)})
+    made.add(config_space.GreaterThanCondition(made["y"], made["x"], 3))
     with pytest.raises(OptionError, match="depend on values of others"):
         from_configspace(made)

@@ -205,7 +205,7 @@ def rate(config: Any, resource: int, report: Any) -> None:
 
 
 def branches() -> tuple[dict[str, Any], Callable[[Any], float]]:
-    """A space of two branches; the better one is found by few random configs."""
+    """Return a space of two branches; the better one is found by few random configs."""
     space: dict[str, Any] = {"kind": Categorical(["a", "b"])}
     for place in range(2):
         space |= {f"{kind}{place}": Float(0, 1, when={"kind": kind}) for kind in "ab"}

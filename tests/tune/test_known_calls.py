@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-import onlineauto.tune as ours
+import onlineauto.tune as example
 from onlineauto.errors import OptionError
 from tests.tune.studies import records_of
 
@@ -29,12 +29,12 @@ def original(script: str) -> str:
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_two_lines_of_forty_are_changed(script: str) -> None:
-    ours, theirs = (EXAMPLES / script).read_text("utf-8").splitlines(), original(script).splitlines()
-    assert sum(one != other for one, other in zip(ours, theirs, strict=True)) == 2
-    assert 40 <= len(ours) <= 45
+    example, reference = (EXAMPLES / script).read_text("utf-8").splitlines(), original(script).splitlines()
+    assert sum(one != other for one, other in zip(example, reference, strict=True)) == 2
+    assert 40 <= len(example) <= 45
     modules = {
         alias.name if isinstance(node, ast.Import) else str(node.module)
-        for node in ast.walk(ast.parse("\n".join(theirs)))
+        for node in ast.walk(ast.parse("\n".join(reference)))
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
@@ -70,7 +70,7 @@ def in_trial(name: str, *usual: Any) -> Callable[..., Any]:
 
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, bool]]]] = {
     "create_study": (
-        lambda _, **more: ours.create_study(**more),
+        lambda _, **more: example.create_study(**more),
         {
             "storage": (3, False),
             "sampler": ("tpe", False),
@@ -82,7 +82,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, bool]]]] = {
         },
     ),
     "load_study": (
-        lambda _, **more: ours.load_study(**{"study_name": "x", "storage": "sqlite:///x.db"} | more),
+        lambda _, **more: example.load_study(**{"study_name": "x", "storage": "sqlite:///x.db"} | more),
         {
             "study_name": (None, False),
             "storage": (3, False),
@@ -160,7 +160,7 @@ def test_each_argument_of_optuna_is_honoured_or_refused(
     make, arguments = CALLS[call]
     value, is_accepted = arguments[argument]
     given = USUAL.get(call, {}) | {argument: value}
-    study = ours.create_study()
+    study = example.create_study()
     if is_accepted:
         make(study, **given)
         return
@@ -189,7 +189,7 @@ def test_the_arguments_are_those_of_optuna(call: str) -> None:
 
 
 def test_arguments_of_optuna_have_their_effect(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = ours.create_study(directions=["maximize"], lease=10, retries=2, study_name="named")
+    study = example.create_study(directions=["maximize"], lease=10, retries=2, study_name="named")
     assert (study.settings.mode, study.settings.lease, study.settings.retries) == ("max", 10, 2)
     assert study.settings.scheduler[0] == "median"
     collected: list[str] = []
@@ -212,22 +212,22 @@ def test_arguments_of_optuna_have_their_effect(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(OptionError, match="callbacks = 3: give functions"):
         study.optimize(first_value, n_trials=1, callbacks=3)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="direction = 'minimize' and directions: give one"):
-        ours.create_study(direction="minimize", directions=["minimize", "maximize"])
+        example.create_study(direction="minimize", directions=["minimize", "maximize"])
     for odd in ("x", None, "1.5"):
         with pytest.raises(OptionError, match="the value is not a number"):
-            in_trial("report", odd, 1)(ours.create_study())
+            in_trial("report", odd, 1)(example.create_study())
 
 
 def test_trials_of_the_other_direction_are_rejected() -> None:
     optuna = pytest.importorskip("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    for make in (optuna.create_study, ours.create_study):
+    for make in (optuna.create_study, example.create_study):
         other = make(direction="maximize")
         other.optimize(first_value, n_trials=3)
-        study = ours.create_study()
+        study = example.create_study()
         with pytest.raises(OptionError, match="the mode of these trials is not that of the study, min"):
             study.add_trials(other)
-        same = ours.create_study(direction=getattr(other, "direction", "maximize"))
+        same = example.create_study(direction=getattr(other, "direction", "maximize"))
         same.add_trials(other)
         assert same.best_value == other.best_value
         with pytest.raises(OptionError, match="the mode of these trials"):

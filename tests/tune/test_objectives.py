@@ -276,7 +276,7 @@ def test_the_best_infeasible_trial_has_the_least_violation() -> None:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("searcher", ["tpe", "gp", "cmaes"])
-def test_searchers_avoid_what_is_infeasible(searcher: str) -> None:
+def test_searchers_avoid_infeasible_configs(searcher: str) -> None:
     pytest.importorskip({"gp": "sklearn", "cmaes": "cmaes"}.get(searcher, "numpy"))
     study = Study(SPACE, "fifo", searcher, max_resource=1, max_trials=60)
     study.run(lambda config: {"value": -config["y"], "constraints": [config["y"] - 0.5 - config["x"] / 4]})

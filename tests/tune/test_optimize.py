@@ -367,7 +367,7 @@ def test_a_trial_of_a_killed_process_continues(tmp_path: Path) -> None:
         assert len(study.trials) == 4
 
 
-def test_a_snapshot_has_what_was_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_has_the_suggested_configs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onlineauto.tune.replica._SNAPSHOT_AFTER", 10)
     store = MemoryStore()
     study = create_study(storage=store)

@@ -414,7 +414,7 @@ def test_run_completes_one_round_or_rejects_an_endless_study() -> None:
     assert len(fifo.trials) == 5
 
 
-def test_a_job_can_be_told_by_another_process_than_the_one_that_claimed_it() -> None:
+def test_another_process_can_report_the_result_of_a_job() -> None:
     store = MemoryStore()
     first = Study(SPACE, scheduler="asha", storage=store)
     second = Study.load("study", storage=store)

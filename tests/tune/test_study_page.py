@@ -124,7 +124,7 @@ def test_the_page_shows_expired_leases(url: str) -> None:
     assert lease["seconds"] <= -7
 
 
-def test_equal_errors_are_one_and_say_what_went_on(url: str) -> None:
+def test_equal_errors_are_reported_once(url: str) -> None:
     study = made(url, retries=1, scheduler="fifo")
     for error in (ERROR, ERROR, "other", ERROR):
         job = asked(study)
@@ -321,7 +321,7 @@ def test_a_study_that_cannot_be_opened_does_not_hide_the_others(tmp_path: Path) 
         assert study_at(client, "b")["trials"] == 0
 
 
-def test_a_study_that_is_damaged_while_it_is_open_is_answered_for_alone(tmp_path: Path) -> None:
+def test_damage_of_an_open_study_affects_only_its_page(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 's.db'}"
     study, _ = made(url, "a"), made(url, "b")
     handlers = StudyHandlers(url)
@@ -386,7 +386,7 @@ def test_a_log_of_optuna_and_a_custom_scheduler_are_named(
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[str], str]]:
-    """The page of a store in a process: its address, the process, and the URL of the store."""
+    """Yield the page of a store in a process: its address, the process, and the URL of the store."""
     url = f"sqlite:///{tmp_path / 's.db'}"
     made(url, EVIL)
     command = [sys.executable, "-m", "onlineauto", "studies", url, "--serve", "--port", "0"]

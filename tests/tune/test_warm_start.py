@@ -110,17 +110,17 @@ def test_added_trials_count_for_parameters_that_are_suggested_later() -> None:
 
 def test_trials_of_optuna_are_added() -> None:
     optuna = pytest.importorskip("optuna")
-    theirs = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    theirs.optimize(objective, n_trials=5)
-    theirs.ask()  # is running, and has no value
+    optuna_study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    optuna_study.optimize(objective, n_trials=5)
+    optuna_study.ask()  # is running, and has no value
     pruned = optuna.trial.TrialState.PRUNED
-    theirs.add_trial(optuna.create_trial(value=-1.0, state=pruned))
+    optuna_study.add_trial(optuna.create_trial(value=-1.0, state=pruned))
     study = create_study()
-    study.add_trials(theirs)
-    assert study.best_value == theirs.best_value
+    study.add_trials(optuna_study)
+    assert study.best_value == optuna_study.best_value
     assert len(study.trials) == 5
     table = create_study()
-    table.add_trials(theirs.trials_dataframe())
+    table.add_trials(optuna_study.trials_dataframe())
     assert table.trials == study.trials
 
 

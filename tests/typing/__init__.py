@@ -1,1 +1,1 @@
-"""What a user writes, for type checkers to read; nothing here is run."""
+"""Code of a user, for type checkers to read; nothing here is run."""

@@ -98,7 +98,7 @@ FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
 
 
 @pytest.mark.parametrize(("place", "change"), FORGERIES)
-def test_a_damaged_ensemble_is_refused_by_name(place: str, change: Callable[[Any], object]) -> None:
+def test_error_names_the_damaged_part_of_an_ensemble(place: str, change: Callable[[Any], object]) -> None:
     with pytest.raises(InputError, match=f"ensemble.{place}".replace(".", r"\.")):
         Workspace.load(forged(place, change))
 
@@ -113,7 +113,7 @@ def test_a_damaged_ensemble_is_refused_by_name(place: str, change: Callable[[Any
         ("table", np.zeros((1, 3), np.float32)),
     ],
 )
-def test_a_damaged_table_of_screening_is_refused_by_name(name: str, value: object) -> None:
+def test_error_names_the_damaged_table_of_screening(name: str, value: object) -> None:
     tree = decode_tree(model(), name="the model")
     screening = tree["model"]["search"]["screening"]
     assert 1 < len(screening["table"]) < 1 << 10
@@ -130,7 +130,7 @@ def test_a_missing_part_of_an_ensemble_is_named(name: str) -> None:
         Workspace.load(b"".join(map(bytes, encode_tree(tree))))
 
 
-def test_what_is_not_damaged_is_loaded() -> None:
+def test_undamaged_files_are_loaded() -> None:
     loaded = Workspace.load(forged("tests", lambda tests: tests))
     assert loaded.searching.live_configs.arrays.ensemble.serves
 
@@ -195,9 +195,7 @@ def test_a_model_to_predict_with_has_the_champion_alone() -> None:
         ({"epsilon_decay": True}, "--epsilon_decay"),
     ],
 )
-def test_what_excludes_an_ensemble_is_named_and_else_the_champion_predicts(
-    more: dict[str, Any], named: str
-) -> None:
+def test_error_names_options_that_exclude_an_ensemble(more: dict[str, Any], named: str) -> None:
     options = {"cb_explore_adf": True, "automl": 3, **more}
     with pytest.raises(OptionError, match=named):
         Workspace(**options, predict_with="ensemble")
@@ -224,7 +222,7 @@ def test_what_predicts_by_itself() -> None:
 # -- what is said --------------------------------------------------------------------------------------
 
 
-def test_it_is_said_what_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_description_names_the_predictor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workspace, since = Workspace(**BANDIT), []
     assert inspection(workspace, names={})["predicted_by"] == {"who": "champion", "since": 0}
     assert "predicted by = the champion" in search_summary(workspace.searching)
@@ -240,7 +238,9 @@ def test_it_is_said_what_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert not any(line.startswith("predicted") for line in search_summary(alone.searching))
 
 
-def test_the_weights_of_the_ensemble_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_displays_the_weights_of_the_ensemble(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     workspace = Workspace(**BANDIT).fit(text())
     shares = inspection(workspace, names={})["ensemble"]
     live = [f"live config {index}" for index in range(len(workspace.estimates))]
@@ -259,6 +259,6 @@ def test_the_weights_of_the_ensemble_are_shown(tmp_path: Path, capsys: pytest.Ca
     assert inspection(workspace.fork(predict_with="champion"), names={})["ensemble"] == []
 
 
-def test_it_is_said_that_a_mix_predicts_or_nothing_without_a_search() -> None:
+def test_description_names_a_mixture_or_no_predictor_without_a_search() -> None:
     assert inspection(Workspace(automl=3), names={})["predicted_by"] == {"who": "mix", "since": 0}
     assert inspection(Workspace(cb_explore_adf=True), names={})["predicted_by"] is None

@@ -67,7 +67,7 @@ def watched(workspace: Workspace, journal: list[Any]) -> Workspace:
 
 
 def learnt(workspace: Workspace, events: list[str]) -> list[bytes]:
-    """What was predicted of each event before it was learnt."""
+    """Return the prediction of each event before it was learnt."""
     return [workspace.learn(event).tobytes() for event in events]
 
 
@@ -79,7 +79,7 @@ def serves(workspace: Workspace) -> bool:
 @pytest.mark.parametrize(
     "interrupted", [again, copy.deepcopy, Workspace.fork], ids=["saved", "copied", "forked"]
 )
-def test_it_goes_on_as_if_nothing_had_been(
+def test_learning_continues_after_an_error(
     options: dict[str, Any],
     stream: Callable[[], bytes],
     middle: int,

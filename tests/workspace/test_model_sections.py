@@ -43,7 +43,7 @@ def model(*, predict_only: bool = False) -> bytes:
 
 
 def changed(change: Callable[[dict[str, Any]], None], *, predict_only: bool = False) -> bytes:
-    """The file after a change of its ensemble."""
+    """Return the file after a change of its ensemble."""
     tree = decode_tree(model(predict_only=predict_only), name="the model")
     change(tree["model"]["search"]["slots"]["ensemble"])
     return b"".join(map(bytes, encode_tree(tree)))
@@ -58,7 +58,7 @@ def weights_of(workspace: Workspace) -> dict[str, float]:
 
 
 def error_of(workspace: Workspace) -> float:
-    """The mean cost of what is chosen in the rest of the log."""
+    """Return the mean cost of what is chosen in the rest of the log."""
     costs = []
     for event in events()[1200:]:
         chosen = int(np.argmax(workspace.learn(event)))
@@ -77,10 +77,10 @@ def test_a_member_of_an_unknown_version_starts_cold_and_all_else_is_kept(name: s
     with pytest.warns(UserWarning, match=f"members {name} are of a version") as warned:
         found = Workspace.load(changed(change))
     assert len(warned) == 1
-    theirs, mine = weights_of(whole), weights_of(found)
+    expected, actual = weights_of(whole), weights_of(found)
     cold = [score for score in SCORES if score.split()[0] == name]
-    assert [mine[score] for score in cold] == [0.0] * len(cold)
-    assert mine.keys() == theirs.keys()
+    assert [actual[score] for score in cold] == [0.0] * len(cold)
+    assert actual.keys() == expected.keys()
     assert found.searching.search == whole.searching.search
     assert found.searching.predicts == whole.searching.predicts
     np.testing.assert_array_equal(ensemble_of(found).test.loss, ensemble_of(whole).test.loss)

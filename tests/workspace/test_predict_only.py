@@ -69,7 +69,7 @@ def let_serve(workspace: Workspace) -> None:
 
 
 def predictions(asked: Any, text: bytes, reader: Workspace) -> list[bytes]:
-    """What is predicted of each block: scores, their order, probabilities."""
+    """Return the predictions of each block: scores, their order, probabilities."""
     found = (asked.predict_block(block) for block in reader.read(text))
     return [
         b"".join(getattr(each, name).tobytes() for name in ("score", "action", "prediction"))
@@ -78,14 +78,14 @@ def predictions(asked: Any, text: bytes, reader: Workspace) -> list[bytes]:
 
 
 def by_loaded(model: bytes, text: bytes, reader: Workspace) -> Iterator[list[bytes]]:
-    """What a model predicts in all ways of asking it."""
+    """Return the predictions of a model by each method that predicts."""
     loaded = Workspace.load(model, testonly=True)
     for each in (loaded, loaded.predictor(), copy.deepcopy(loaded)):
         yield predictions(each, text, reader)
 
 
 def by_run(model: bytes, text: bytes) -> list[bytes]:
-    """What a run that only predicts makes of each block; it draws for slots in another order."""
+    """Return the predictions of a predict-only run; it draws for slots in another order."""
     run = (outcomes for _, outcomes in Workspace.load(model, testonly=True).stream(text))
     return [each.score.tobytes() + each.action.tobytes() + each.prediction.tobytes() for each in run]
 
@@ -111,7 +111,7 @@ def test_it_predicts_as_the_whole_model_does(
 
 
 @pytest.mark.parametrize("resting", [(), ("features", "crosses in pairs"), ("waves",)])
-def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> None:
+def test_model_has_only_the_arrays_that_predictions_need(resting: tuple[str, ...]) -> None:
     workspace = learnt().fork()
     ensemble = ensemble_of(workspace)
     names = "features", "waves", "", "crosses in pairs", "", "", "", "", ""
@@ -142,7 +142,7 @@ def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> N
     assert all(found == expected for found in by_loaded(model, text, workspace))
 
 
-def test_before_the_ensemble_is_proved_better_it_is_what_predicts_until_then() -> None:
+def test_model_has_the_champion_before_the_ensemble_is_proved_better() -> None:
     young = Workspace(**BANDIT).fit(odd(100, numbers=2))
     assert young.searching.predicts[0] == "champion"
     assert small(young) == saved(young, predict_only=True) == saved(young, predict_only="champion")
@@ -226,7 +226,7 @@ FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
 
 
 @pytest.mark.parametrize(("place", "change"), FORGERIES)
-def test_a_damaged_one_is_refused_by_name(place: str, change: Callable[[Any], object]) -> None:
+def test_error_names_the_damaged_part(place: str, change: Callable[[Any], object]) -> None:
     tree = decode_tree(small(learnt()), name="the model")
     *path, last = place.split(".")
     part = tree["model"]["search"]["slots"]

@@ -52,7 +52,7 @@ each_kind = pytest.mark.parametrize(("options", "text", "label"), KINDS.values()
 
 
 def learnt(options: dict[str, Any], text: str, label: str, *, times: int = 20) -> Workspace:
-    """A workspace that knows the namespaces a, b and those that the text always has."""
+    """Return a workspace that knows the namespaces a, b and those that the text always has."""
     workspace = Workspace(**options, bit_precision=8)
     for _ in range(times):
         workspace.learn(text.format(a="a", b="b", label=label))

@@ -79,7 +79,7 @@ def test_a_fork_keeps_options_that_files_do_not() -> None:
 @pytest.mark.parametrize(
     "option", [{"bit_precision": 12}, {"automl": 4}, {"hash_seed": 3}, {"vw_exact": True}]
 )
-def test_options_that_the_learnt_state_depends_on_are_refused_by_name(option: dict[str, Any]) -> None:
+def test_error_names_options_that_the_learnt_state_depends_on(option: dict[str, Any]) -> None:
     with pytest.raises(
         OptionError, match=rf"cannot use .*--{next(iter(option))}.*: the workspace was made with"
     ):

@@ -86,7 +86,7 @@ def test_a_run_does_not_step_back() -> None:
     assert run.position.events == 0
 
 
-def test_a_checkpoint_waits_for_who_changes_the_workspace() -> None:
+def test_a_checkpoint_waits_for_threads_that_change_the_workspace() -> None:
     run = Run(Workspace(bit_precision=6), ["1 |a x"] * 3)
     run.step(1)
     done = threading.Thread(target=run.checkpoint, args=(io.BytesIO(),), daemon=True)
@@ -133,7 +133,7 @@ def test_a_predictor_is_published_between_steps() -> None:
     assert len(seen) > 1
 
 
-def test_a_workspace_that_nobody_holds_gives_its_arrays_back_at_once() -> None:
+def test_an_unreferenced_workspace_frees_its_arrays_at_once() -> None:
     workspace = Workspace(**OPTIONS)
     for _ in workspace.stream(TEXT):
         pass

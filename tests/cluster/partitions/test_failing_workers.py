@@ -58,7 +58,7 @@ def fail_at(run: PartitionedRun, number: int) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder for messages."""
+    """Return the only folder for messages."""
     folder = tmp_path / "messages"
     folder.mkdir()
     monkeypatch.setattr(local, "_SHARED_MEMORY", folder)

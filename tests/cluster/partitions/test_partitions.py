@@ -270,10 +270,10 @@ def test_every_event_is_learnt_once_and_in_order() -> None:
     expected = [outcomes.known_cost for _, outcomes in alone.stream(BANDIT)]
     assert np.concatenate(costs).tobytes() == np.concatenate(expected).tobytes()
     assert tags == EVENTS == run.progress.example_number
-    mine, theirs = (each.searching.live_configs.arrays for each in (run.workspace, alone))
+    actual, theirs = (each.searching.live_configs.arrays for each in (run.workspace, alone))
     for entry in (Tally.LEARNT, Tally.EVENTS, Tally.ACTIONS):
-        assert mine.tally[entry] == theirs.tally[entry]
-    assert mine.ensemble.members.inputs.seen[-1] == theirs.ensemble.members.inputs.seen[-1]
+        assert actual.tally[entry] == theirs.tally[entry]
+    assert actual.ensemble.members.inputs.seen[-1] == theirs.ensemble.members.inputs.seen[-1]
     names = (each.searching.live_configs.counts() for each in (run.workspace, alone))
     assert next(names) == next(names)
 

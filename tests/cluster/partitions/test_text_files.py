@@ -47,7 +47,7 @@ LINES = text("regression", events=EVENTS, seed=2)
 
 
 class Learnt:
-    """What is left of a run: the error, the model, predictions, blocks and problems."""
+    """The result of a run: the error, the model, predictions, blocks and problems."""
 
     def __init__(self, run: PartitionedRun, *, handed: bool = False) -> None:
         if handed:

@@ -1,4 +1,4 @@
-"""What is wrong with a dataset is located and counted, or an error that names it; nothing else is lost."""
+"""Bad rows of a dataset are located and counted, or raise an error that names them; other rows are read."""
 
 from __future__ import annotations
 

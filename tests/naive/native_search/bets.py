@@ -76,7 +76,7 @@ def total(capital: Capital) -> float:
 
 
 class Bets:
-    """Capital on the one side and on the other, and what has not joined yet."""
+    """The capital of both sides, and the reserve that has not joined yet."""
 
     def __init__(self) -> None:
         self.events = 0
@@ -113,12 +113,12 @@ class Bets:
 
 
 def gain(w1: float, w0: float, r: float, q1: float, q0: float) -> float:
-    """What policy 1 gains on policy 0, estimated from one event."""
+    """Return the estimated gain of policy 1 on policy 0 from one event."""
     return w1 * (r - q1) - w0 * (r - q0) + q1 - q0
 
 
 class RewardTest:
-    """The test whether a challenger earns more than the champion."""
+    """A test of whether a challenger earns more than the champion."""
 
     def __init__(self) -> None:
         self.bets = Bets()
@@ -187,7 +187,7 @@ class RewardTest:
 
 
 class LossTest:
-    """The test whether the predictions of a challenger have a lower loss on logged actions."""
+    """A test of whether the predictions of a challenger have a lower loss on logged actions."""
 
     FEW, MEMORY, TIMES, TIMES_WITHIN = 32, 256.0, 8.0, 2.0
 
@@ -204,7 +204,7 @@ class LossTest:
 
     @property
     def share(self) -> float:
-        """What part of its level the test has: a half, and half of that after each new start."""
+        """Return the share of the level for this test: a half, halved again by each restart."""
         return float(0.5 ** (1.0 + self.restarts))
 
     def observe(self, d: float, price: float, reach: float | None = None) -> None:

@@ -34,7 +34,7 @@ LEAST_SAY = 1e-3
 
 
 def best_action(scores: Sequence[np.float32]) -> int:
-    """The action of the lowest cost, the first of several."""
+    """Return the action of the lowest cost, the first of several."""
     return min(range(len(scores)), key=lambda action: (scores[action], action))
 
 
@@ -94,7 +94,7 @@ class Losses:
         *,
         compared: bool,
     ) -> None:
-        """What did each lose on what was logged? `learnt` events were learnt before this one."""
+        """Compare the losses of live configs on the logged action, after `learnt` earlier events."""
         label, single = event.label, self.options.single_lines
         assert label is not None
         weight = float(label.weight) if single else 1.0
@@ -124,13 +124,13 @@ class Losses:
             self._share(live, lost)
 
     def _rarity(self, action: int, n_actions: int) -> float:
-        """How much rarer was an action logged than one of all on average? This log is counted afterwards."""
+        """Return the mean frequency of all actions divided by that of this one; then count this one."""
         rare = (self.logged.total() + n_actions) / (n_actions * (self.logged[action] + 1.0))
         self.logged[action] += 1
         return rare
 
     def _share(self, live: Sequence[Live], lost: Sequence[float]) -> None:
-        """Give those more to say that lose less; nobody has so little that it would take long to grow."""
+        """Increase the shares of live configs with lower losses; each has a minimum share."""
         rate = 0.5 / self.lately if self.lately > 0.0 else 0.0
         total = 0.0
         for each, loss in zip(live, lost, strict=True):

@@ -20,11 +20,11 @@ class Config:
     learning_rate: float | None = None
 
     def crossing(self, interactions: Iterable[Interaction]) -> Config:
-        """The same with other interactions."""
+        """Return a copy with other interactions."""
         return replace(self, interactions=tuple(sorted(set(interactions))))
 
     def in_order(self, told: Sequence[bytes] | None = None) -> list[Interaction]:
-        """The interactions as they are summed, shorter ones first.
+        """Return the interactions as they are summed, shorter ones first.
 
         In CCB every interaction, and every namespace of those that are `told`, is there once more, crossed
         with what tells slots from one another.

@@ -132,7 +132,7 @@ class Search:
 
     @property
     def waiting(self) -> list[Candidate]:
-        """What could be put into a place."""
+        """Return the configs that could become live."""
         return [each for each in self.candidates if each.state in ("new", "waiting")]
 
     @property
@@ -140,7 +140,7 @@ class Search:
         return len(self.live) < self.options.automl
 
     def space(self, known: Known, *, late: frozenset[bytes] = frozenset()) -> Space:
-        """What configs can be made of now; with late namespaces, what can be made of these."""
+        """Return the space of configs; with late namespaces, the space of proposals for these."""
         return Space(
             names=tuple(sorted(self.names)),
             of_actions=self.of_actions,
@@ -175,7 +175,7 @@ class Search:
         ]
 
     def lease_due(self, known: Known) -> list[Decision]:
-        """A lease is over, or a place is empty."""
+        """Return the decisions when leases have ended, or indices are free."""
         decisions: list[Decision] = []
         for place in range(self.options.automl):
             if place == len(self.live):
@@ -185,7 +185,7 @@ class Search:
         return decisions
 
     def proved_better(self, place: int, by: str, known: Known) -> list[Decision]:
-        """A challenger is better than the champion."""
+        """Return the decisions when a challenger is better than the champion."""
         self.live[0], self.live[place] = self.live[place], self.live[0]
         self.candidates = list(self.live)
         for each in self.candidates:
@@ -197,7 +197,7 @@ class Search:
         return [Swap(place, self.champion, by)]
 
     def proved_worse(self, place: int) -> list[Decision]:
-        """A challenger is worse than the champion, and others wait for its place."""
+        """Return the decisions when a challenger is worse than the champion, and configs are waiting."""
         self.live[place].state = "removed"
         removal = Remove(place, self._number(self.live[place]))
         return [removal, *self._fill(place)]

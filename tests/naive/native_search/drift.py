@@ -85,7 +85,7 @@ class Window:
             self.sizes[size + 1].append(together(oldest, next_oldest))
 
     def differs(self) -> bool:
-        """Whether the numbers before some cut have another mean than those behind it."""
+        """Return whether the means before and after some cut differ."""
         n, total = 0, 0.0
         oldest_first = list(chain.from_iterable(reversed(self.sizes)))
         for bucket in oldest_first[:-1]:
@@ -99,7 +99,7 @@ class Window:
         return False
 
     def chance(self, n: int, rest: int) -> float:
-        """How far the means of two halves may be apart by chance."""
+        """Return the largest difference between the means of two halves that chance explains."""
         doubt = math.log(2.0 * math.log(self.n) / DELTA)
         shortness = 1.0 / (n - SHORTEST_HALF + 1) + 1.0 / (rest - SHORTEST_HALF + 1)
         variance = self.spread / self.n

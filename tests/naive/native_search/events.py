@@ -122,7 +122,7 @@ def _slots(event: ReadEvent) -> Iterator[Event]:
     actions = tuple(map(_groups, event.actions))
     left = list(range(len(actions)))
     for number, slot in enumerate(event.slots):
-        ((chosen, cost, probability),) = slot.costs  # the twin draws nothing: every slot has its outcome
+        ((chosen, cost, probability),) = slot.costs  # this program draws nothing: every slot has its outcome
         assert cost is not None
         shared = _groups(event.shared)
         for name, features in _groups(slot).items():

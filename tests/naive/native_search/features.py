@@ -64,7 +64,7 @@ class Examples:
     def narrow(
         self, live: Sequence[Sequence[Interaction]], screened: Sequence[Interaction], most: int
     ) -> tuple[list[list[Interaction]], bool]:
-        """The interactions that live configs may use, the champion's first; and whether screening may.
+        """Return the interactions that live configs may use, the champion's first; and whether screening may.
 
         If all live configs together would make more crossed features than there may be, the widest are left
         out: first of those of the champion, then of the others as far as these leave something.
@@ -97,7 +97,7 @@ class Examples:
         return [(hash_ & self.mask, x) for hash_, x in features]
 
     def _plain(self, groups: Groups) -> list[Feature]:
-        """The features that are used as they are."""
+        """Return the features that are used as they are."""
         used = [
             features
             for name, features in groups.items()
@@ -117,7 +117,7 @@ class Examples:
         return self._plain(self.groups[action]) + list(chain.from_iterable(crossed))
 
     def scored(self, interactions: Sequence[Interaction], action: int) -> list[Feature]:
-        """The same, in the order of scoring."""
+        """Return the features that `all` returns, in the order of scoring."""
         groups = self.groups[action]
         return self._plain(groups) + self._in_order(interactions, groups)
 
@@ -131,18 +131,18 @@ class Examples:
         return list(chain.from_iterable(self._cells(cross(names, groups)) for names in ordered))
 
     def shares(self, action: int) -> bool:
-        """Whether some of the score of this action is that of all others."""
+        """Return whether the score of this action has a part that is shared by all actions."""
         shared, own = self.event.shared, self.event.actions[action]
         return bool(shared) and not any(name in own for name in shared or ())
 
     def of_context(self, interactions: Sequence[Interaction]) -> list[Feature]:
-        """What adds the same to the score of every action that shares."""
+        """Return the features that add the same to the score of every action with a shared part."""
         shared = self.event.shared or {}
         alone = [names for names in interactions if all(name in shared for name in names)]
         return self._plain(shared) + self._in_order(alone[::-1], shared)
 
     def of_action(self, interactions: Sequence[Interaction], action: int) -> list[Feature]:
-        """What an action that shares adds to that."""
+        """Return the features that an action adds to the shared part."""
         shared = self.event.shared or {}
         own = self.event.actions[action] | self.constant
         rest = [names for names in interactions if not all(name in shared for name in names)]

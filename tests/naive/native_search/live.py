@@ -144,7 +144,7 @@ class Live:
     # -- what the tests say ----------------------------------------------------------------------------
 
     def is_alike(self, champion: Live) -> bool:
-        """Whether losses can tell the two apart: of bandits, they only tell what is crossed."""
+        """Return whether losses can compare both configs; those of bandits only compare interactions."""
         return self.options.single_lines or self.config.learning_rate == champion.config.learning_rate
 
     def promise(self, champion: Live) -> float:

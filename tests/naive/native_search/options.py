@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options of the command line that the twin knows, with their defaults.
+    """Options of the command line that this program supports, with their defaults.
 
     It knows `--cb_explore_adf` and `--ccb_explore_adf` with `--cb_type mtr`, single lines, the default update
     rule, `--oracle_type stepwise` and `--estimator paired`. It assumes that all input is finite.
@@ -39,47 +39,47 @@ class Options:
 
     @staticmethod
     def of(**given: Any) -> Options:
-        """The same options as a `Workspace` takes."""
+        """Return the options of a `Workspace`."""
         unknown = given.keys() - {field.name for field in fields(Options)}
         if unknown:
-            raise ValueError(f"the twin does not know {', '.join(sorted(unknown))}")
+            raise ValueError(f"the reference implementation does not support {', '.join(sorted(unknown))}")
         return Options(**given)
 
     @property
     def single_lines(self) -> bool:
-        """Whether an event is a single line with a label, and not a choice among actions."""
+        """Return whether an event is a single line with a label, and not a choice among actions."""
         return not (self.cb_explore_adf or self.ccb_explore_adf)
 
     @property
     def searched(self) -> frozenset[str]:
-        """What challengers may have that the champion has not."""
+        """Return the properties in which challengers may differ from the champion."""
         return frozenset(self.search.split(","))
 
     @property
     def n_that_stay(self) -> int:
-        """How many challengers keep their places when their lease is over."""
+        """Return the number of challengers that remain live when their lease ends."""
         if self.priority_challengers >= 0:
             return self.priority_challengers
         return min(self.automl // 2, max(self.automl - 2, 0))
 
     @property
     def by_reward(self) -> bool:
-        """Whether rewards may prove that a challenger is better."""
+        """Return whether rewards may prove that a challenger is better."""
         return not self.single_lines and self.champion_test != "loss"
 
     @property
     def by_loss(self) -> bool:
-        """Whether losses may."""
+        """Return whether losses may prove that a challenger is better."""
         return self.champion_test != "reward"
 
     @property
     def is_sparing(self) -> bool:
-        """Whether rewards are compared on one event in eight only."""
+        """Return whether rewards are compared on one event in eight only."""
         return not self.single_lines and self.by_loss and self.predict_with == "champion"
 
     @property
     def mixes(self) -> bool:
-        """Whether all live configs predict together."""
+        """Return whether the prediction is a mixture of all live configs."""
         return self.single_lines and self.predict_with == "mix"
 
     @property

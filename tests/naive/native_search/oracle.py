@@ -53,7 +53,7 @@ def crossed(space: Space) -> list[Interaction]:
 
 
 def first(space: Space) -> Config:
-    """The first champion."""
+    """Return the first champion."""
     pairs = crossed(space)
     begins = len(pairs) <= MOST_AT_ONCE or not space.grows
     return Config().crossing([*alone(space), *(pairs if begins else [])])

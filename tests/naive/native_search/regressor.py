@@ -40,11 +40,11 @@ class Labels:
         self.logistic = options.link == "logistic"
 
     def see(self, label: np.float32) -> None:
-        """Let the range hold a label."""
+        """Widen the range to include a label."""
         self.low, self.high = min(self.low, label), max(self.high, label)
 
     def clip(self, score: np.float32) -> np.float32:
-        """The prediction that a score stands for."""
+        """Return the prediction of a score."""
         return min(max(score, self.low), self.high)
 
     def loss_of(self, score: np.float32, label: np.float32) -> np.float32:
@@ -52,11 +52,11 @@ class Labels:
         return self.loss.value(self.clip(score), label, self.low, self.high)
 
     def residual(self, score: np.float32, label: np.float32) -> np.float32:
-        """What a prediction leaves to be explained; with squared loss the label less the prediction."""
+        """Return the residual of a prediction: with squared loss, the label minus the prediction."""
         return F(-0.5) * self.loss.slope(self.clip(score), label, self.low, self.high)
 
     def linked(self, prediction: np.float32) -> np.float32:
-        """What is shown of a prediction."""
+        """Return the prediction after the link function."""
         return F(1) / (F(1) + exp(-prediction)) if self.logistic else prediction
 
 
@@ -90,7 +90,7 @@ class Regressor:
         return total
 
     def part(self, features: Sequence[Feature]) -> np.float32:
-        """What some features add to a score."""
+        """Return the sum of weight times value over some features."""
         return self._add(F(0), features)
 
     def scores(

@@ -114,7 +114,7 @@ class NativeSearch:
 
     @property
     def champion(self) -> Live:
-        """What predicts."""
+        """Return the live config that predicts."""
         return self.live[0]
 
     # -- an event --------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class NativeSearch:
         return Step(lines, prediction)
 
     def _screen(self, event: Event, examples: Examples, scores: list[np.float32]) -> None:
-        """Let the screened interactions see the action that was logged."""
+        """Update the screened interactions with the logged action."""
         assert event.label is not None
         action, cost = event.label.action, event.label.cost
         self.screening.observe(examples, action, self.champion.regressor, scores[action], cost, self.labels)
@@ -167,7 +167,7 @@ class NativeSearch:
         scores: list[list[np.float32]],
         used: list[list[Interaction]],
     ) -> None:
-        """Let every live config learn the action that was logged, or the label of a single line."""
+        """Update every live config with the logged action, or with the label of a single line."""
         label = event.label
         assert label is not None
         action = label.action
@@ -188,7 +188,7 @@ class NativeSearch:
     def _predict(
         self, event: Event, scores: list[list[np.float32]], parts: list[np.float32]
     ) -> dict[int, np.float32]:
-        """What is shown; single lines are clipped to all labels, that of the event included."""
+        """Return the prediction; for single lines, clipped to the range of labels, including this one."""
         if self.options.single_lines:
             clipped = self.labels.clip(scores[0][0])
             together = mixed(self.live, scores, self.labels) if self.options.mixes else clipped
@@ -213,7 +213,7 @@ class NativeSearch:
     # -- what is due, and what is proved ---------------------------------------------------------------
 
     def _lease_is_due(self) -> bool:
-        """Whether an empty place can be filled, or a config has had as many events as it was given."""
+        """Return whether a free index can be filled, or a config has had all events of its lease."""
         leases = zip(self.live, self.search.live, strict=True)
         over = any(each.updates >= candidate.lease for each, candidate in leases)
         return over or (self.search.has_empty_place and bool(self.search.waiting))
@@ -236,7 +236,7 @@ class NativeSearch:
         return self._answer(self.search.proved_better(place, verdict, self._known()))
 
     def _known(self) -> Known:
-        """What decisions may rest on."""
+        """Return the state on which decisions are based."""
         empty = self.options.automl - len(self.live)
         return Known(
             learnt=self.n_learnt,
@@ -268,7 +268,7 @@ class NativeSearch:
         return lines
 
     def _cross(self, space: Space) -> None:
-        """Let live configs have their interactions, and let what is dear have its price."""
+        """Set the interactions and the price of each live config."""
         told = space.names if self.options.ccb_explore_adf else None
         for each in self.live:
             each.interactions = each.config.in_order(told)
@@ -278,7 +278,7 @@ class NativeSearch:
         set_prices(self.live, terms, self.options.feature_cost)
 
     def _carry_out(self, decision: Decision) -> None:
-        """Do what was decided with the models and the tests."""
+        """Apply the decisions to the models and the tests."""
         if isinstance(decision, Remove):
             self.live[decision.place].is_removed = True
         elif isinstance(decision, Rotate) and decision.place == 0:
@@ -335,7 +335,7 @@ class NativeSearch:
     # -- what the journal shows ------------------------------------------------------------------------
 
     def bounds(self, place: int) -> dict[str, float]:
-        """What is known of the rewards of a challenger, and of the champion over the same events."""
+        """Return bounds of the rewards of a challenger, and of the champion over the same events."""
         each, alpha = self.live[place], self.options.automl_significance_level
         low, high = (-self.losses.largest, 0.0) if self.options.single_lines else self.scale.range
         own = each.value.interval(alpha)

@@ -32,7 +32,7 @@ class Scale:
         return (self.low, self.high) if self.low <= self.high else (0.0, 1.0)
 
     def part(self, reward: float) -> float:
-        """Where a reward is in the range; one from outside counts as the nearest within."""
+        """Return the position of a reward in the range, from 0 to 1; rewards out of range are clipped."""
         return in_unit((reward - self.low) / self.width)
 
     def widen(self, reward: float, probability: float, n_actions: int) -> None:

@@ -61,7 +61,7 @@ class Screening:
         self.held = frozenset(held)
 
     def fade(self) -> None:
-        """Let the evidence of a new champion soon outweigh that of the one before."""
+        """Discount the evidence of the previous champion, so that that of the new one soon outweighs it."""
         self.gains = {each: LEFT_AT_CHANGE * gain for each, gain in self.gains.items()}
         self.seen = 0
 

@@ -9,7 +9,7 @@ from tests.service.topics.broker import Broker, running
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """A broker inside librdkafka."""
+    """Yield a broker inside librdkafka."""
     pytest.importorskip("confluent_kafka")
     with running() as broker:
         yield broker

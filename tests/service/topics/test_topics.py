@@ -483,7 +483,7 @@ def test_rewards_that_find_no_decision_are_counted_with_the_reason(
     assert "99 messages are older" in capsys.readouterr().err
 
 
-def test_saves_of_a_topic_are_spread_by_what_they_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_interval_of_saves_grows_with_their_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.0, 1.0, 10.0, 20.9, 21.0, 21.0, 22.0])
     monkeypatch.setattr("onlineauto.cli.outputs.time.monotonic", lambda: next(clock))
     saving, saved = Saving.__new__(Saving), []

@@ -88,11 +88,11 @@ def test_all_parts_of_a_model_are_handed_over(options: dict[str, Any]) -> None:
     kept = {name: value for name, value in options.items() if name not in ("l1", "l2")}
     search = Workspace(cb_explore_adf=True, automl=3, search="interactions,l1,l2", lease=10**6, **kept)
     live = challenge(search.fit(events[:300]), other)
-    lanes, theirs = search.learner.lanes_of(live), other.learner.champion_lanes()
+    lanes, champion = search.learner.lanes_of(live), other.learner.champion_lanes()
     model = other.learner.model
-    weights = apply_penalties(model.weights[:, theirs], model.lanes[model.penalised[theirs]])
+    weights = apply_penalties(model.weights[:, champion], model.lanes[model.penalised[champion]])
     assert (search.weights[:, 0][..., lanes] == weights).all()
-    assert (search.weights[:, 1:][..., lanes] == model.statistics[..., theirs]).all()
+    assert (search.weights[:, 1:][..., lanes] == model.statistics[..., champion]).all()
     search.fit(events[300:])  # the others learn as before, and so does the newcomer
     assert not (search.weights[:, 0][..., lanes] == weights).all()
 

@@ -116,6 +116,6 @@ def test_other_options_can_be_searched() -> None:
         ({"events": "there-is-no-such-file.txt"}, InputError, "there-is-no-such-file"),
     ],
 )
-def test_what_cannot_be_is_rejected(given: dict[str, object], error: type[Exception], message: str) -> None:
+def test_invalid_values_are_rejected(given: dict[str, object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         tune_stream(**{"events": numbers(90), **given})  # type: ignore[arg-type]

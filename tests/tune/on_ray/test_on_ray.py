@@ -137,7 +137,7 @@ def records_of(storage: str) -> list[Any]:
 
 @pytest.fixture
 def driver_of_a_study(nodes: Nodes, storage: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A driver of another process that has reported three steps of a trial."""
+    """Yield a driver of another process that has reported three steps of a trial."""
     new_study(storage, str(tmp_path / "notes"), lease=3)
     driver = drivers(nodes, storage, tmp_path / "notes", 3)
     until(

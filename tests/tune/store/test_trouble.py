@@ -23,7 +23,7 @@ SPACE = {"x": Float(0, 1)}
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 1 MB."""
+    """Yield a disk of 1 MB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=1000k", "tmpfs", str(folder)]

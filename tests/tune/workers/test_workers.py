@@ -139,7 +139,7 @@ def jobs(study: Study) -> list[Record]:
 
 
 def ends(records: Sequence[Record]) -> list[tuple[Any, ...]]:
-    """How the jobs ended: trial, resource and value, or trial and why."""
+    """Return the end of each job: trial, resource and value, or trial and reason."""
     told = [
         (record["trial"], record["resource"], record["value"])
         for record in records

@@ -1,4 +1,4 @@
-"""Runs of onlineauto, in this process, in the same shape as the wheel's."""
+"""Run onlineauto's exact mode in this process, with results in the same form as those of VW."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from onlineauto.options import Configuration
 from onlineauto.workspace.workspace import Workspace
 from tests.parity.result import Result, Weights
-from tests.parity.wheel import printed_lines
+from tests.parity.vw import printed_lines
 
 _DIAGNOSTIC = re.compile(r"(\S+:\d+:\d+|onlineauto): ")
-"""Begins a message of ours on the input, which the wheel logs to standard output in other words."""
+"""The beginning of a message on the input, which VW words differently and logs to standard output."""
 
 
 def command_line(argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
@@ -52,7 +52,7 @@ def saved_weights(weights: NDArray[np.float32], configuration: Configuration) ->
 
 
 def run(flags: Sequence[str], *, file: Path) -> Result:
-    """Run onlineauto with `flags` and ``--vw_exact`` on `file`; see `Wheel.run`."""
+    """Run onlineauto with `flags` and ``--vw_exact`` on `file`; see `VwRunner.run`."""
     return run_and_keep(flags, file=file)[0]
 
 

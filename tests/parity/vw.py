@@ -1,4 +1,4 @@
-"""Runs of the real wheel, the judge of every parity test."""
+"""Runs of the `vowpalwabbit` package, the reference of every parity test."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import numpy as np
 
 from tests.parity.result import Result, Weights
 
-_WORKER = Path(__file__).with_name("wheel_worker.py")
+_WORKER = Path(__file__).with_name("vw_worker.py")
 _CELL = re.compile(r"(\d+):([-+]?(?:0x|inf|nan).*)")
 _SCALAR = re.compile(r"([A-Za-z_][\w:. ]*?)[ :]([^ :]+)")
 _CACHE = ("using no cache", "creating cache_file", "using cache_file", "can't open")
 
 
 def printed_lines(stderr: str) -> tuple[str, ...]:
-    """Lines of the standard error but those on the cache, which only the wheel needs for ``--passes``."""
+    """Lines of the standard error but those on the cache, which only VW needs for ``--passes``."""
     return tuple(line for line in stderr.splitlines() if not line.startswith(_CACHE))
 
 
@@ -48,8 +48,8 @@ def _text(path: Path) -> str:
     return path.read_text("utf-8", "backslashreplace") if path.exists() else ""
 
 
-class Wheel:
-    """A worker process that runs the wheel as its command line would.
+class VwRunner:
+    """A worker process that runs VW as its command line would.
 
     Use it as a context manager; each `run` is a separate process.
     """
@@ -68,14 +68,14 @@ class Wheel:
         self._worker.communicate()
 
     def run(self, flags: Sequence[str], *, file: Path) -> Result:
-        """Run the wheel with `flags` on `file`; it leaves its output files beside that file."""
+        """Run VW with `flags` on `file`; it leaves its output files beside that file."""
         directory = file.parent
         argv = [*flags, "-d", file.name, "-p", "predictions.txt"]
-        argv += ["--readable_model", "wheel.model", "--hexfloat_weights"]
-        for output in ("predictions.txt", "wheel.model"):
+        argv += ["--readable_model", "vw.model", "--hexfloat_weights"]
+        for output in ("predictions.txt", "vw.model"):
             (directory / output).unlink(missing_ok=True)
         code, out, err = self.command_line(argv, directory=directory)
-        state, weights = read_readable_model(_text(directory / "wheel.model"))
+        state, weights = read_readable_model(_text(directory / "vw.model"))
         return Result(
             predictions=tuple(_text(directory / "predictions.txt").split("\n")[:-1]),
             weights=weights,
@@ -86,10 +86,10 @@ class Wheel:
         )
 
     def command_line(self, argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
-        """Run the wheel, with a cache for passes; return its exit code, output and standard error."""
-        cache = ["--cache_file", "wheel.cache", "-k"] if "--passes" in argv else []
+        """Run VW, with a cache for passes; return its exit code, output and standard error."""
+        cache = ["--cache_file", "vw.cache", "-k"] if "--passes" in argv else []
         code = self._request([*argv, *cache], directory=directory)
-        return code, _text(directory / "wheel.out"), _text(directory / "wheel.err")
+        return code, _text(directory / "vw.out"), _text(directory / "vw.err")
 
     def _request(self, argv: Sequence[str], *, directory: Path) -> int:
         assert self._worker.stdin is not None
@@ -97,8 +97,8 @@ class Wheel:
         request = {
             "argv": list(argv),
             "directory": str(directory),
-            "stdout": "wheel.out",
-            "stderr": "wheel.err",
+            "stdout": "vw.out",
+            "stderr": "vw.err",
         }
         self._worker.stdin.write(json.dumps(request) + "\n")
         self._worker.stdin.flush()

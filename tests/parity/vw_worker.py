@@ -1,4 +1,4 @@
-"""The process that runs the wheel: imports it once, then forks for every run.
+"""The process that runs VW: imports it once, then forks for every run.
 
 Reads one JSON object a line, ``{"argv": [...], "directory": ..., "stdout": ..., "stderr": ...}``, and answers
 each with one line, the run's exit code.
@@ -18,7 +18,7 @@ SECONDS = 300
 
 
 def run(argv: list[str], *, directory: str, stdout: str, stderr: str) -> int:
-    """Run the wheel in this process, its output in the two files; the exit code."""
+    """Run VW in this process, its output in the two files; the exit code."""
     import vowpalwabbit
 
     os.chdir(directory)
@@ -29,7 +29,7 @@ def run(argv: list[str], *, directory: str, stdout: str, stderr: str) -> int:
     code = 0
     try:
         vowpalwabbit.Workspace(arg_list=argv).finish()
-    except Exception:  # whatever the wheel raises is an outcome to report
+    except Exception:  # whatever VW raises is an outcome to report
         traceback.print_exc()
         code = 1
     sys.stdout.flush()
