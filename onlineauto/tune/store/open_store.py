@@ -71,7 +71,11 @@ def open_store(storage: str | Store | None, name: Any) -> Store:
 
 def open_existing(storage: str | Store, name: Any) -> Store:
     """Return the store of an existing study; a file of SQLite that does not exist is not created."""
-    if isinstance(storage, str) and storage.partition(":")[0].partition("+")[0] == "sqlite":
+    if (
+        isinstance(name, str)
+        and isinstance(storage, str)
+        and storage.partition(":")[0].partition("+")[0] == "sqlite"
+    ):
         with suppress(ImportError):  # open_store() raises an error that names the package
             from onlineauto.tune.store.connection import missing_file
 
