@@ -8,17 +8,17 @@ Source: Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar: Hyperband, JMLR 2018.
 from __future__ import annotations
 
 from math import nan
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.plain import PlainState
 from onlineauto.tune.schedulers.brackets import Brackets, Slot
-from onlineauto.tune.schedulers.rungs import geometric, hpbandster
+from onlineauto.tune.schedulers.rungs import geometric, hpbandster, own_system
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
 from onlineauto.tune.spaces import Config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from onlineauto.tune.schedulers.rungs import Rungs
     from onlineauto.tune.searchers.searcher import Searcher
@@ -31,7 +31,18 @@ SYSTEMS: Mapping[str, Callable[[int, int, int, int | None], list[Rungs]]] = {
 
 
 class Hyperband(PlainState, Scheduler):
-    """Synchronous Hyperband: trials begin in the first rung of a bracket and are paused after each rung."""
+    """Synchronous Hyperband: trials begin in the first rung of a bracket and are paused after each rung.
+
+    Parameters
+    ----------
+    sizes : {"geometric", "hpbandster"}
+        The system of rungs: levels computed from the minimum resource, or from the maximum.
+    brackets : int, optional
+        Number of different brackets; by default as many as there are.
+    rungs : sequence of sequence of (int, int), optional
+        Rungs of your own in place of both: for each bracket, pairs of a number of trials and a resource. The
+        numbers of trials fall, and the resources rise.
+    """
 
     name = "hyperband"
     STATE: ClassVar = {
@@ -44,10 +55,17 @@ class Hyperband(PlainState, Scheduler):
         "_exhausted": bool,
     }
 
-    def __init__(self, sizes: str = "geometric", brackets: int | None = None) -> None:
-        if sizes not in SYSTEMS:
+    def __init__(
+        self, sizes: str = "geometric", brackets: int | None = None, *, rungs: Sequence[Any] | None = None
+    ) -> None:
+        if sizes not in tuple(SYSTEMS):  # also for what cannot be a key
             raise OptionError(f"sizes = {sizes!r} is unknown; valid are {', '.join(SYSTEMS)}")
+        self._rungs = None if rungs is None else own_system(rungs)
         self.options = {"sizes": sizes, "brackets": brackets}
+        if self._rungs is not None:
+            if sizes != "geometric" or brackets is not None:
+                raise OptionError("rungs replace sizes and brackets: give one or the other")
+            self.options = {"rungs": [[list(rung) for rung in bracket] for bracket in self._rungs]}
         self._sizes, self._count = sizes, brackets
 
     def begin(self, setting: Setting) -> None:  # noqa: D102
@@ -61,11 +79,22 @@ class Hyperband(PlainState, Scheduler):
         self._exhausted = False
 
     def _system(self, setting: Setting) -> list[Rungs]:
+        if self._rungs is not None:
+            for bracket in self._rungs:
+                low, high = bracket[0][1], bracket[-1][1]
+                if not setting.min_resource <= low <= high <= setting.max_resource:
+                    raise OptionError(
+                        f"the rungs {bracket} have resources from {low} to {high}; min_resource is "
+                        f"{setting.min_resource}, and max_resource {setting.max_resource}"
+                    )
+            return self._rungs
         make = SYSTEMS[self._sizes]
         return make(setting.min_resource, setting.max_resource, setting.eta, self._count)
 
     def extend(self, setting: Setting) -> None:  # noqa: D102
-        if setting.max_resource != self.setting.max_resource:
+        if self._rungs is not None:
+            super().extend(setting)
+        elif setting.max_resource != self.setting.max_resource:
             self._brackets.extend(self._system(setting))
         self.setting = setting
         self._exhausted = False

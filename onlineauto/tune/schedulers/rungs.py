@@ -6,10 +6,12 @@ Both formulas use whole numbers, because a logarithm with a small rounding error
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, short_repr
+from onlineauto.tune.plain import as_int
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,6 +78,42 @@ def levels(min_resource: int, max_resource: int, eta: int) -> list[int]:
     """
     last = _rungs_above(min_resource, max_resource, eta)
     return [*(min_resource * eta**rung for rung in range(last)), max_resource]
+
+
+def own_system(rungs: object) -> list[Rungs]:
+    """Return the rungs of brackets that a user has given, after a check.
+
+    >>> own_system([[[9, 1], (4, 3), (1, 9)], [(3, 9)]])
+    [[(9, 1), (4, 3), (1, 9)], [(3, 9)]]
+    """
+    if not isinstance(rungs, list | tuple) or not rungs:
+        raise OptionError(f"rungs = {short_repr(rungs)}: give brackets, such as [[(9, 1), (4, 3), (1, 9)]]")
+    system = []
+    for number, bracket in enumerate(rungs):
+        pairs = [_pair(pair) for pair in bracket] if isinstance(bracket, list | tuple) and bracket else []
+        sizes, levels = [pair[0] for pair in pairs if pair], [pair[1] for pair in pairs if pair]
+        if not pairs or None in pairs or sizes[0] > _MOST:
+            raise OptionError(
+                f"rungs = {short_repr(rungs)}: bracket {number} is {short_repr(bracket)}; give pairs of a "
+                "number of trials and a resource, both whole numbers of at least 1"
+            )
+        if any(size <= after for size, after in pairwise(sizes)) or any(
+            level >= after for level, after in pairwise(levels)
+        ):
+            raise OptionError(
+                f"rungs = {short_repr(rungs)}: in bracket {number}, numbers of trials have to fall, and "
+                "resources to rise"
+            )
+        system.append(list(zip(sizes, levels, strict=True)))
+    return system
+
+
+def _pair(pair: object) -> tuple[int, int] | None:
+    """Return a number of trials and a resource; None if they are not two whole numbers of at least 1."""
+    if not isinstance(pair, list | tuple) or len(pair) != 2:
+        return None
+    size, level = map(as_int, pair)
+    return None if size is None or level is None or min(size, level) < 1 else (size, level)
 
 
 def _check_size(size: int, min_resource: int, max_resource: int, eta: int) -> None:

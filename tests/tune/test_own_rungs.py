@@ -1,0 +1,62 @@
+"""Hyperband with rungs of one's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from onlineauto import OptionError
+from onlineauto.testing import check_scheduler
+from onlineauto.tune import Float, Study
+from onlineauto.tune.schedulers.hyperband import Hyperband
+
+RUNGS = [[(9, 1), (4, 3), (1, 9)], [(3, 3), (1, 9)]]
+
+
+def test_brackets_have_the_given_rungs() -> None:
+    study = Study({"x": Float(0, 1)}, Hyperband(rungs=RUNGS), max_resource=9, seed=1)
+    study.run(lambda config: config["x"], rounds=1)
+    by_resource = [sum(trial.resource >= level for trial in study.trials) for level in (1, 3, 9)]
+    assert by_resource == [12, 7, 2]
+
+
+def test_scheduler_conforms() -> None:
+    check_scheduler(lambda: Hyperband(rungs=[[(9, 1), (4, 3), (1, 27)], [(3, 27)]]))
+
+
+def test_study_in_a_store_has_the_same_rungs(tmp_path: Any) -> None:
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    Study({"x": Float(0, 1)}, Hyperband(rungs=RUNGS), max_resource=9, seed=1, name="s", storage=url)
+    study = Study.load("s", storage=url)
+    study.run(lambda config: config["x"], rounds=1)
+    assert sum(trial.resource >= 1 for trial in study.trials) == 12
+
+
+@pytest.mark.parametrize(
+    ("rungs", "message"),
+    [
+        ([[(5, 3), (9, 1)]], "have to fall"),
+        ([[(9, 1), (9, 3)]], "have to fall"),
+        ([[(9, 3), (4, 3)]], "to rise"),
+        ([[(9, 0)]], "at least 1"),
+        ([[(9, 1.5)]], "at least 1"),
+        ([[9, 1]], "at least 1"),
+        ([[]], "at least 1"),
+        ([], "give brackets"),
+        ("geometric", "give brackets"),
+    ],
+)
+def test_invalid_rungs_are_errors(rungs: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Hyperband(rungs=rungs)
+
+
+def test_sizes_that_are_a_list_are_an_option_error() -> None:
+    with pytest.raises(OptionError, match="unknown"):
+        Hyperband(sizes=RUNGS)  # type: ignore[arg-type]
+
+
+def test_rungs_beyond_the_maximum_are_an_error() -> None:
+    with pytest.raises(OptionError, match="max_resource 3"):
+        Study({"x": Float(0, 1)}, Hyperband(rungs=RUNGS), max_resource=3)
