@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -17,7 +18,7 @@ from onlineauto.formats.options import InputOptions
 from onlineauto.options import Registry, option, options_of
 from onlineauto.tune.live.live_learner import MISSED, model_of
 from onlineauto.tune.live.tuning import SEARCHED, flags_of, tune_stream
-from onlineauto.tune.schedulers import SCHEDULERS
+from onlineauto.tune.schedulers import SCHEDULERS, Scheduler
 from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.spaces import Space
 from onlineauto.tune.store.open_store import without_password
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 _INTERRUPTED: Final = 130
 _WITHOUT_VALUE: Final = 1
 
-_OF_A_NEW_STUDY: Final = ("scheduler", "searcher", "eta", "seed", "min_resource", "mode", "retries")
+_OF_A_SCHEDULER: Final = ("variant", "strategy", "brackets")
+_OF_A_NEW_STUDY: Final = (
+    *("scheduler", *_OF_A_SCHEDULER, "searcher", "eta", "seed", "min_resource", "mode", "retries"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,20 @@ class TuneOptions:
         "How resources are shared. Not supplied: race for a stream, hyperband for a function.",
         choices=tuple(SCHEDULERS),
         metavar="NAME",
+    )
+    variant: str | None = option(
+        None,
+        "Kind of the scheduler: population or slots (dehb), promotion or stopping (asha).",
+        metavar="NAME",
+    )
+    strategy: str | None = option(
+        None, "Mutation and crossover of dehb, such as rand1_bin or best1_exp.", metavar="NAME"
+    )
+    brackets: int | None = option(
+        None,
+        "Number of different brackets of hyperband, race and dehb. Not supplied: as many as there are.",
+        minimum=1,
+        metavar="N",
     )
     searcher: str | None = option(
         None,
@@ -180,7 +198,7 @@ class TunedStream:
             [sys.stdin.buffer.read() if path == "-" else Path(path) for path in self._data],
             self._base,
             self._search,
-            scheduler=options.scheduler or "race",
+            scheduler=_scheduler_of(options, "race") or "race",
             searcher=options.searcher or "tpe",
             max_examples=stream.max_examples,
             min_examples=stream.min_examples,
@@ -211,6 +229,24 @@ class TunedStream:
             workspace, events = model_of(saved)
             workspace.save(self._model)
             yield f"the model of trial {best.number}, after {events} events, is in {self._model}"
+
+
+def _scheduler_of(options: TuneOptions, default: str) -> str | Scheduler | None:
+    """Return the scheduler if it has options, or else its name; None if neither was supplied.
+
+    Raises
+    ------
+    OptionError
+        The scheduler does not have one of the options, or not this value.
+    """
+    name = options.scheduler or default
+    values = {key: getattr(options, key) for key in _OF_A_SCHEDULER if getattr(options, key) is not None}
+    valid = [key for key in _OF_A_SCHEDULER if key in signature(SCHEDULERS[name]).parameters]
+    for key in values:
+        if key not in valid:
+            has = ", ".join(f"--{option_name}" for option_name in valid) or "none of these options"
+            raise OptionError(f"--{key} is no option of the scheduler {name}, which has {has}")
+    return SCHEDULERS[name](**values) if values else options.scheduler
 
 
 class TunedFunction:
@@ -264,7 +300,7 @@ class TunedFunction:
                 )
             return Study(
                 Space.from_toml(function.space),
-                options.scheduler,
+                _scheduler_of(options, "hyperband"),
                 options.searcher,
                 min_resource=function.min_resource,
                 max_resource=function.max_resource if "max_resource" in self._supplied else None,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from onlineauto import OptionError
+from onlineauto.cli.main import main
 from onlineauto.testing import check_scheduler
 from onlineauto.tune import Float, Study
 from onlineauto.tune.schedulers.hyperband import Hyperband
@@ -60,3 +62,31 @@ def test_sizes_that_are_a_list_are_an_option_error() -> None:
 def test_rungs_beyond_the_maximum_are_an_error() -> None:
     with pytest.raises(OptionError, match="max_resource 3"):
         Study({"x": Float(0, 1)}, Hyperband(rungs=RUNGS), max_resource=3)
+
+
+@pytest.mark.parametrize(
+    ("words", "trials"),
+    [("--scheduler dehb --variant slots", 14), ("--scheduler dehb --brackets 2", 12), ("--brackets 1", 9)],
+)
+def test_command_line_has_the_options_of_schedulers(
+    words: str,
+    trials: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    space = tmp_path / "space.toml"
+    space.write_text('x = {type = "float", low = 0.0, high = 1.0}\n')
+    command = f"tune --trainable operator:length_hint --space {space} --max_resource 9 {words}"
+    assert main(command.split()) == 0
+    assert f"best of {trials} trials" in capsys.readouterr().out
+
+
+def test_option_that_a_scheduler_does_not_have_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    space = tmp_path / "space.toml"
+    space.write_text('x = {type = "float", low = 0.0, high = 1.0}\n')
+    command = f"tune --trainable operator:neg --space {space} --scheduler fifo --variant slots --max_trials 1"
+    assert main(command.split()) == 2
+    assert "--variant is no option of the scheduler fifo" in capsys.readouterr().err
