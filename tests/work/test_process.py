@@ -108,7 +108,7 @@ def test_processes_leave_no_open_files() -> None:
         for process in processes:
             process.receive()
             end(process)
-    assert open_files() == before
+    assert open_files() <= before  # files of earlier tests may be closed meanwhile
 
 
 def open_files() -> set[Path]:
