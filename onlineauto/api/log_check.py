@@ -18,6 +18,7 @@ from onlineauto.engine.stream.source import read_blocks, rules_of
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import LOGGED, Evaluation
 from onlineauto.features.block import UNLABELLED
+from onlineauto.features.hash_constants import GOLDEN
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import format_of
 from onlineauto.workspace.workspace import Workspace
@@ -152,16 +153,16 @@ def check_log(
     if policies and paths is None:
         raise InputError("policies need a log in files: it is read twice")
     check = LogCheck(several_files=paths is not None and len(paths) > 1)
+    is_log = format_of(configuration).log
     sources: Any = source
     if paths is not None:
-        is_log = format_of(configuration).log
         sources = [check.open(path) if is_log and path.is_file() else path for path in paths]
     for block in read_blocks(sources, configuration, check.diagnostics):
         check.add(block)
         if progress is not None:
             progress(check.n_events)
     if policies:
-        _add_support(check, policies, paths or [], is_log=format_of(configuration).log)
+        _add_support(check, policies, paths or [], is_log=is_log)
     return check.report()
 
 
@@ -187,6 +188,7 @@ def _add_support(
     """Evaluate policies on a log, and report their support; or why they cannot be evaluated."""
     evaluation = Evaluation(policies)
     try:
+        # Joined again: a pass counts the problems of its lines.
         sources = [Joined(path).file() if is_log and path.is_file() else path for path in paths]
         values = evaluation.run(sources)
     except InputError as error:
@@ -278,8 +280,8 @@ class LogCheck:
             lines.signature[ordered][1:] == lines.signature[ordered][:-1]
         )
         doubles = ordered[1:][equal]
-        for event in np.unique(lines.event[doubles]):
-            second = doubles[lines.event[doubles] == event][0]
+        _, first = np.unique(lines.event[doubles], return_index=True)
+        for second in doubles[first]:
             self._place("duplicate-actions").add(lines.place(second))
         for event, signature in enumerate(
             lines.event_signatures().tolist(), self.n_events - len(lines.block)
@@ -599,10 +601,8 @@ class _Lines:
         self.block = block
         first = block.span_start
         mixed = _mix(block.hash.astype(np.uint64), _bits(block.value))
-        self._sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-        self.span_signature = self._sums[first[1:]] - self._sums[first[:-1]]
-        start = first[block.line_start]
-        self.signature = self._sums[start[1:]] - self._sums[start[:-1]]
+        self.span_signature = _sums_between(mixed, first)
+        self.signature = _sums_between(mixed, first[block.line_start])
         sizes = np.diff(block.event_start)
         self.event = np.repeat(np.arange(len(sizes)), sizes)
         self.is_action = ~block.shared
@@ -611,10 +611,9 @@ class _Lines:
         known = (block.cost != UNLABELLED) & (block.probability > 0)
         self.chosen = line[known]
         self.cost, self.probability = block.cost[known], block.probability[known]
-        self.is_labelled = np.zeros(len(block), np.bool_)
-        self.is_labelled[self.event[self.chosen]] = True
         self._cost_of_event = np.full(len(block), np.nan)
         self._cost_of_event[self.event[self.chosen]] = self.cost
+        self.is_labelled = ~np.isnan(self._cost_of_event)
 
     def place(self, line: int) -> str:
         return str(self.block.place_of(int(line)))
@@ -631,9 +630,7 @@ class _Lines:
         lines = _mix(self.signature, position.astype(np.uint64))
         labels = np.zeros(block.n_lines, np.uint64)
         labels[self.chosen] = _mix(_bits(self.cost), _bits(self.probability))
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lines + labels, dtype=np.uint64)])
-        signatures: NDArray[np.uint64] = sums[block.event_start[1:]] - sums[block.event_start[:-1]]
-        return signatures
+        return _sums_between(lines + labels, block.event_start)
 
     def namespace_signatures(self, rows: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[np.uint64]]]:
         """Yield each namespace with the signature of its features on each line; 0 if there are none."""
@@ -662,13 +659,20 @@ class _Lines:
         return self.block.namespaces.names[number].decode(errors="replace")
 
 
+def _sums_between(values: NDArray[np.uint64], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return the sum of the values from each start to the next, modulo 2^64; empty runs have 0."""
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)])
+    differences: NDArray[np.uint64] = sums[starts[1:]] - sums[starts[:-1]]
+    return differences
+
+
 def _bits(values: NDArray[np.float32]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(values).view(np.uint32).astype(np.uint64)
 
 
 def _mix(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return one number for each pair, which is different for almost all different pairs."""
-    x = a * np.uint64(0x9E3779B97F4A7C15) + b * np.uint64(0xC2B2AE3D27D4EB4F) + np.uint64(1)
+    x = a * np.uint64(GOLDEN) + b * np.uint64(0xC2B2AE3D27D4EB4F) + np.uint64(1)
     x ^= x >> np.uint64(29)
     x *= np.uint64(0xBF58476D1CE4E5B9)
     return x ^ (x >> np.uint64(32))
