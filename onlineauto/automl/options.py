@@ -42,7 +42,7 @@ class AutomlOptions:
         "interaction more or less than all (one_diff; rand: shuffled), none (one_diff_inclusion) or all "
         "pairs (qbase_cubic).",
         keep=True,
-        choices=tuple(ORACLES),
+        choices=ORACLES,
         needs=_NEEDS,
     )
     search: str = option(
@@ -80,7 +80,7 @@ class AutomlOptions:
         "are of the rarest namespaces (favor_popular_namespaces).",
         keep=True,
         override=True,
-        choices=tuple(PRIORITIES),
+        choices=PRIORITIES,
         needs=_NEEDS,
         synonyms=(("lease_exclusion", "favor_popular_namespaces"),),
     )

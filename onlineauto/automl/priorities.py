@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.automl.config import ConfigKind
+from onlineauto.options import Parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from onlineauto.automl.config import Config
 
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
 class Priority(ABC):
     """Ranks the configs that wait to become live.
 
-    To add a priority, write a subclass, and add its name to `PRIORITIES`. The name is then a choice of
-    ``--priority_type``, and the tests check the priority with `onlineauto.testing.check_priority`.
+    To add a priority, write a subclass, and pass an object to `register`. Its name is then a choice of
+    ``--priority_type``. `onlineauto.testing.check_priority` checks the priority.
     """
+
+    name: ClassVar[str]  # The name in the registry.
 
     @abstractmethod
     def of(self, config: Config, count: Callable[[bytes], int]) -> float:
@@ -30,6 +33,8 @@ class Priority(ABC):
 
 class NoPriority(Priority):
     """Gives every config the same priority, so that the one proposed last is next."""
+
+    name: ClassVar[str] = "none"
 
     def of(self, config: Config, count: Callable[[bytes], int]) -> float:  # noqa: ARG002
         """Return 0."""
@@ -50,14 +55,16 @@ class FavorPopularNamespaces(Priority):
     -3.0
     """
 
+    name: ClassVar[str] = "favor_popular_namespaces"
+
     def of(self, config: Config, count: Callable[[bytes], int]) -> float:
         """Return the sum of the smallest counts, negative for exclusions."""
         concerned = sum(min(map(count, interaction)) for interaction in config.elements)
         return float(concerned if config.kind is ConfigKind.INCLUSION else -concerned)
 
 
-PRIORITIES: Mapping[str, Priority] = {
-    "none": NoPriority(),
-    "favor_popular_namespaces": FavorPopularNamespaces(),
-}
+PRIORITIES: Parts[Priority] = Parts(
+    "priority", Priority, {priority.name: priority for priority in (NoPriority(), FavorPopularNamespaces())}
+)
 """Priorities by their names on the command line."""
+register = PRIORITIES.register

@@ -65,7 +65,7 @@ def _choices() -> Iterator[tuple[str, str]]:
     }
     for flag, declared in everything.items():
         if declared.choices:
-            yield flag, " ".join(declared.choices)
+            yield flag, " ".join(declared.words)
 
 
 def _bash() -> Iterator[str]:
@@ -107,7 +107,7 @@ def _arguments(options: Sequence[Option], *, verbs: bool = False) -> Iterator[st
         )
         value = ""
         if not declared.switch:
-            action = f"({' '.join(declared.choices)})" if declared.choices else "_files"
+            action = f"({' '.join(declared.words)})" if declared.choices else "_files"
             value = f":{declared.metavar.replace(':', ' ')}:{action}"
         several = "*" if declared.repeatable else ""
         yield from (f"            '{several}{name}[{meaning}]{value}' \\" for name in _names(declared)[::-1])
@@ -130,7 +130,7 @@ def _fish() -> Iterator[str]:
             meaning = _short(declared).replace("\\", "\\\\").replace("'", "\\'")
             short = f" -s {declared.short}" if declared.short else ""
             value = "" if declared.switch else " -r"
-            value += f" -f -a '{' '.join(declared.choices)}'" if declared.choices else ""
+            value += f" -f -a '{' '.join(declared.words)}'" if declared.choices else ""
             yield f"complete -c onlineauto -n '{condition}' -l {declared.name}{short}{value} -d '{meaning}'"
 
 

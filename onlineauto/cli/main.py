@@ -14,8 +14,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.cli.verb import VERBS, overview, verb_of
+from onlineauto.cli.verb import IMPORT, VERBS, overview, verb_of
 from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.work.imports import import_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     log = logging.getLogger("onlineauto")
     level = log.level
     try:
-        code = _run(arguments)
+        code = _run(_without_imports(arguments))
         sys.stdout.flush()
     except OptionError as error:
         return _fail(f"{error}", code=2)
@@ -95,6 +96,25 @@ def _run(argv: list[str]) -> int:
     if configuration.get("help"):
         return _print_help(verb if named else None)
     return verb.run(configuration)
+
+
+def _without_imports(argv: list[str]) -> list[str]:
+    """Import the modules that ``--import`` names, and return the other words of a command line."""
+    words, rest = iter(argv), []
+    for word in words:
+        flag, sign, source = word.partition("=")
+        if flag != IMPORT:
+            rest.append(word)
+            if word == "--":
+                break
+            continue
+        source = source if sign else next(words, "")
+        if not source or source.startswith("-"):
+            raise OptionError(f"{IMPORT} takes a module, or a file that ends in .py")
+        if "" not in sys.path:
+            sys.path.insert(0, "")
+        import_parts(source)
+    return [*rest, *words]
 
 
 def _print_help(verb: Verb | None) -> int:

@@ -170,7 +170,7 @@ def _compare_on_generated_jobs(
 
 def _replay_trace(options: SimulateOptions, supplied: frozenset[str], draw: Draw | None) -> list[str]:
     """Print what is replayed; return the lines of the table: one for each policy, fastest first."""
-    from onlineauto.cluster.gpus import GPU_POLICIES, GpuCluster, read_trace, replay, totals
+    from onlineauto.cluster.gpus import GpuCluster, gpu_policy, read_trace, replay, totals
 
     given = supplied & {"workload", "speeds", "gpus"}
     if options.file:
@@ -182,15 +182,13 @@ def _replay_trace(options: SimulateOptions, supplied: frozenset[str], draw: Draw
     cluster = GpuCluster.parse(options.gpus) if options.gpus else cluster
     named = dict.fromkeys(options.policies.replace(",", " ").split())
     names = [*named] or ["goodput", "gavel", "marginal-gain", "fair"]
-    for name in names:
-        if name not in GPU_POLICIES:
-            raise OptionError(f"there is no policy {name!r}; valid are {', '.join(GPU_POLICIES)}")
+    policies = {name: gpu_policy(name) for name in names}
     gpus = " + ".join(f"{many} {kind}" for kind, many in cluster.capacity.items())
     print(f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} of {options.workload} on {gpus}", flush=True)
     watch, results = _progress(draw, names), {}
-    for name in names:
+    for name, policy in policies.items():
         watch_one = None if watch is None else partial(watch, name)
-        results[name] = totals([replay(GPU_POLICIES[name](), jobs, cluster, watch=watch_one)])
+        results[name] = totals([replay(policy, jobs, cluster, watch=watch_one)])
     rows = sorted(results.items(), key=lambda each: (math.isnan(each[1].mean), each[1].mean))
     cells = [
         (
@@ -220,12 +218,16 @@ def _compared_policies(
 ) -> dict[str, ClusterPolicy]:
     """Return the policies to compare, by name, including the one of --by."""
     from onlineauto.cluster.learned import Learned
+    from onlineauto.cluster.policies import POLICIES
     from onlineauto.cluster.simulator import policies_for
 
-    known = policies_for(workload)
     names = options.policies.replace(",", " ").split()
+    requested = (*names, *([options.by] if options.by else []))
+    if not {*requested} <= {*POLICIES, "learned"}:
+        POLICIES.import_all()
+    known = policies_for(workload)
     valid = [*known, "learned"]
-    for name in (*names, *([options.by] if options.by else [])):
+    for name in requested:
         if name not in valid:
             raise OptionError(f"there is no policy {name!r}; valid are {', '.join(valid)}")
     if "learned" in (*names, options.by) or (learned and not names):

@@ -53,7 +53,7 @@ class TuneOptions:
     scheduler: str | None = option(
         None,
         "How resources are shared. Not supplied: race for a stream, hyperband for a function.",
-        choices=tuple(SCHEDULERS),
+        choices=SCHEDULERS,
         metavar="NAME",
     )
     variant: str | None = option(
@@ -73,7 +73,7 @@ class TuneOptions:
     searcher: str | None = option(
         None,
         "The source of new configs. Not supplied: tpe; for dehb random, whose configs are uniform vectors.",
-        choices=tuple(SEARCHERS),
+        choices=SEARCHERS,
         metavar="NAME",
     )
     eta: int = option(3, "The factor between one rung and the next.", minimum=2, metavar="N")

@@ -43,6 +43,12 @@ SEPARATE: Final = (
     *("serve", "loop", "import-personalizer", "simulate", "completion"),
 )
 """Verbs with options of their own."""
+IMPORT: Final = "--import"
+"""The flag of every command that imports a module; it is read before all others, which may depend on it."""
+_IMPORT_MEANING: Final = (
+    "Import a module, or a file that ends in .py, which registers schedulers, oracles or other parts. "
+    "Repeatable."
+)
 _TASKS: Final = (
     (
         "Try it",
@@ -136,6 +142,7 @@ class Verb(NamedTuple):
         for title, options in groups:
             lines = (line for option in options for line in _option_lines(self.registry, option, width))
             parts.append("\n".join([f"{title}:", *lines]))
+        parts.append("\n".join(["Every command:", *_lines(f"+     {IMPORT} MODULE", _IMPORT_MEANING, width)]))
         return "\n\n".join([*parts, *filter(None, [self.examples])])
 
 
@@ -292,7 +299,11 @@ def _option_lines(registry: Registry, option: Option, width: int) -> Iterator[st
     """Yield the lines about one option: its names and its meaning."""
     names = _names(option)
     meaning, default = registry.meaning(option), default_text(option)
-    texts = textwrap.wrap(f"{meaning} [{default}]" if default else meaning, width - _COLUMN)
+    yield from _lines(names, f"{meaning} [{default}]" if default else meaning, width)
+
+
+def _lines(names: str, meaning: str, width: int) -> Iterator[str]:
+    texts = textwrap.wrap(meaning, width - _COLUMN)
     if len(names) > _COLUMN - 2:
         yield names
     else:

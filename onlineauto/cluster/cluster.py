@@ -7,9 +7,10 @@ import math
 import os
 import threading
 import time
+from collections import ChainMap
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from onlineauto.cluster.history import Head, History, HistoryFile, Record
 from onlineauto.cluster.jobs.job import check_demand, check_progress, check_resources_in_use
@@ -53,7 +54,8 @@ def make_policy(name: str, *, policy_file: str | os.PathLike[str] | None = None)
     Guarded(Learned of 6 kinds, by=fair, trusted=False)
     """
     if name not in NAMED:
-        raise OptionError(f"policy = {name!r} is unknown; valid are {', '.join(NAMED)}, or your own Policy")
+        valid = ", ".join({**NAMED, **dict.fromkeys(POLICIES.names())})
+        raise OptionError(f"policy = {name!r} is unknown; valid are {valid}, or your own ClusterPolicy")
     if policy_file is None:
         return NAMED[name]()
     if name != Learned.name:
@@ -65,12 +67,11 @@ def _guarded_policy(policy: Learned | None = None) -> Guarded:
     return Guarded(Learned.load() if policy is None else policy, by=Fair(), aside=True)
 
 
-NAMED: Mapping[str, Callable[[], ClusterPolicy]] = {
-    **POLICIES,
-    UntilKnown.name: UntilKnown,
-    Learned.name: _guarded_policy,
-}
-"""Policies by name; called without arguments, each begins without knowledge of the jobs."""
+NAMED: Mapping[str, Callable[[], ClusterPolicy]] = ChainMap(
+    {UntilKnown.name: UntilKnown, Learned.name: _guarded_policy},
+    cast("dict[str, Callable[[], ClusterPolicy]]", POLICIES),
+)
+"""Policies by name, also registered ones; called without arguments, each begins without knowledge of jobs."""
 
 
 @dataclass(eq=False)

@@ -179,9 +179,10 @@ def _check_search(configuration: Configuration, explorer: Explorer) -> None:
         raise _not_reproduced(
             f"--automl with --{explorers[-1]} and --{penalty}", "a search has penalties only with ε-greedy"
         )
-    if not ORACLES[automl.oracle_type or VW.oracle].in_vw:
+    oracle = ORACLES[automl.oracle_type or VW.oracle]
+    if not oracle.in_vw or ORACLES.source(oracle) is not None:
         raise OptionError(
-            f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
+            f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: Vowpal Wabbit does not have it"
         )
     if automl.is_paired(VW.paired):
         raise OptionError(

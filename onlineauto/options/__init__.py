@@ -4,6 +4,7 @@ A group of options is a frozen dataclass whose fields are made with `option`. A 
 command lines and keyword arguments into a `Configuration`.
 """
 
+from onlineauto.options.parts import Parts
 from onlineauto.options.registry import (
     TUNABLE,
     Check,
@@ -27,6 +28,7 @@ __all__ = [
     "Log",
     "OneOf",
     "Option",
+    "Parts",
     "Registry",
     "Tunable",
     "option",

@@ -19,6 +19,7 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from onlineauto.errors import OptionError, short_repr
+from onlineauto.options.parts import Parts
 from onlineauto.options.vw_names import NAMES, SHORT_NAMES
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ class Option:
     maximum: float | None = None  # The inclusive upper bound of a number.
     above: float | None = None  # The exclusive lower bound of a number.
     below: float | None = None  # The exclusive upper bound of a number.
-    choices: tuple[str, ...] = ()  # The valid words; empty if any word is valid.
+    # The valid words, empty if any word is valid; or parts, whose names are the valid words at any time.
+    choices: tuple[str, ...] | Parts[Any] = ()
     metavar: str = ""  # The name of the value in the help.
     positional: bool = False  # Words on the command line that belong to no flag are values of this option.
     needs: tuple[str, ...] = ()  # Options; this one has no effect without at least one of them.
@@ -137,6 +139,11 @@ class Option:
     def field(self) -> str:
         """The name of the field and of the keyword, with an underscore after a reserved word of Python."""
         return self.name + "_" if iskeyword(self.name) else self.name
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The valid words now, including those of installed packages; empty if any word is valid."""
+        return self.choices.names() if isinstance(self.choices, Parts) else self.choices
 
     @property
     def switch(self) -> bool:
@@ -275,7 +282,8 @@ def is_within(option: Option, value: float) -> bool:
 def valid_values(option: Option) -> str:
     """Return a description of an option's valid values, such as ``a number from 0 to 1``."""
     if option.choices:
-        return "one of " + ", ".join(option.choices)
+        more = ", or your own (--import, or register)" if isinstance(option.choices, Parts) else ""
+        return f"one of {', '.join(option.words)}{more}"
     if option.listed:
         return f"{option.metavar}, separated by commas"
     if option.kind is str:
@@ -497,6 +505,7 @@ class Registry:
         self.options: tuple[Option, ...] = ()
         self._checks = tuple(checks)
         self._by_flag: Mapping[str, Option] = {}
+        self.on_unknown: list[Callable[[], None]] = []  # Functions that may add groups for an unknown flag.
         self.add(*groups)
 
     def add(self, *groups: Group) -> None:
@@ -505,12 +514,16 @@ class Registry:
         A package that adds an explorer or a hyperparameter adds its options before it makes or loads a model.
         An existing configuration does not get them.
         """
+        self._by_flag = MappingProxyType(self.check_addition(*groups))
         together = (*self.groups, *groups)
         options = tuple(option for group in together for option in options_of(group))
-        self._by_flag = MappingProxyType(_by_flag(options))
         self._by_keyword = {option.keyword: option for option in options if option.keyword}
         self._positional = next((option for option in options if option.positional), None)
         self.groups, self.options = together, options
+
+    def check_addition(self, *groups: Group) -> dict[str, Option]:
+        """Return all options by flag as after `add`; raise `ValueError` if a flag is declared twice."""
+        return _by_flag(option for group in (*self.groups, *groups) for option in options_of(group))
 
     def __getitem__(self, name: str) -> Option:
         """Return an option by its name, for example ``registry["epsilon"]``."""
@@ -521,7 +534,7 @@ class Registry:
         tunable = (declared.name for declared in self.options if declared.tunable)
         parts = [option.help.replace(TUNABLE, ", ".join(tunable))]
         if option.choices:
-            parts.append(f"One of {', '.join(option.choices)}.")
+            parts.append(f"One of {', '.join(option.words)}.")
         if option.repeatable:
             parts.append("Repeatable.")
         if option.const is not None:
@@ -535,7 +548,7 @@ class Registry:
         if isinstance(words, str):
             words = _shell_words(words)
         supplied: dict[str, Any] = {}
-        for option, texts in _split(words, options=self._by_flag, positional=self._positional):
+        for option, texts in self._split(words):
             if option.switch:
                 supplied[option.name] = True
             elif option.repeatable:
@@ -546,6 +559,22 @@ class Registry:
                 if supplied.setdefault(option.name, value) != value:
                     raise OptionError(f"{option.flag} is given as {supplied[option.name]!r} and as {value!r}")
         return self._configuration(supplied)
+
+    def _split(self, words: Sequence[str]) -> list[tuple[Option, list[str]]]:
+        """Split a command line into options and their words, again if its error has made options known."""
+        try:
+            return _split(words, options=self._by_flag, positional=self._positional)
+        except OptionError:
+            if not self._has_grown():
+                raise
+        return _split(words, options=self._by_flag, positional=self._positional)
+
+    def _has_grown(self) -> bool:
+        """Call `on_unknown`, and return whether there are more options than before."""
+        before = len(self.options)
+        for function in self.on_unknown:
+            function()
+        return len(self.options) > before
 
     def parse_kept(self, words: str | Sequence[str]) -> Configuration:
         """Return the configuration of a command line in a file, which may only have options of models.
@@ -586,6 +615,8 @@ class Registry:
     def _find_option(self, keyword: str) -> Option:
         flag = "-" + keyword if len(keyword) == 1 else "--" + keyword.replace("-", "_").rstrip("_")
         option = self._by_flag.get(flag) or self._by_keyword.get(keyword)
+        if option is None and self._has_grown():
+            return self._find_option(keyword)
         if option is None:
             raise unknown_option(flag, known=self._by_flag)
         return option

@@ -19,6 +19,7 @@ from onlineauto.tune.spaces.space import OpenSpace
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from onlineauto.options import Parts
     from onlineauto.tune.spaces import Parameter
 
 UNLIMITED: Final = 10**9
@@ -107,7 +108,9 @@ class StudySettings:
         ):
             name, options = stored[part]["name"], stored[part]["options"]
             if custom is None and name not in registry:
-                raise OptionError(f"the study has a custom {part} {name!r}: pass it as {part}=")
+                source = stored[part].get("source")
+                how = f" of {source}: it needs --import {source}, or in Python" if source else ": pass it as"
+                raise OptionError(f"the study has a custom {part} {name!r}{how} {part}=")
             parts[part] = custom if custom is not None else registry[name](**options)
         rest = {key: value for key, value in stored.items() if key not in ("space", "scheduler", "searcher")}
         return cls.of(stored["space"] or None, parts["scheduler"], parts["searcher"], **rest)
@@ -125,8 +128,8 @@ class StudySettings:
         """Return the settings as plain JSON."""
         return {
             "space": self.setting.space.described(),
-            "scheduler": {"name": self.scheduler[0], "options": dict(self.scheduler[1])},
-            "searcher": {"name": self.searcher[0], "options": dict(self.searcher[1])},
+            "scheduler": _description(self.scheduler, SCHEDULERS),
+            "searcher": _description(self.searcher, SEARCHERS),
             "min_resource": self.setting.min_resource,
             "max_resource": self.setting.max_resource,
             "eta": self.setting.eta,
@@ -161,7 +164,7 @@ class StudySettings:
 
     def check_same(self, stored: Mapping[str, Any], name: str, *, free: Sequence[str] = ()) -> None:
         """Raise `OptionError` if a study has other settings than these, except for the keys in `free`."""
-        declared = self.described()
+        declared, stored = _without_sources(self.described()), _without_sources(stored)
         skips = {"lease", *free, *(() if self.named else ("searcher",))}
         if differ := [key for key in declared if key not in skips and declared[key] != stored.get(key)]:
             key = differ[0]
@@ -179,14 +182,32 @@ def seconds_of(lease: Any) -> float:
     return seconds
 
 
-def _part(part: str, value: Any, registry: Mapping[str, Any], kind: type[Any]) -> tuple[str, Any, Any]:
+def _description(
+    part: tuple[str, Mapping[str, Any], Callable[[], Any]], registry: Parts[Any]
+) -> dict[str, Any]:
+    """Return a scheduler or a searcher as plain JSON, with the module of a user's part."""
+    name, options, make = part
+    source = registry.source(make())
+    return {"name": name, "options": dict(options)} | ({} if source is None else {"source": source})
+
+
+def _without_sources(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings without the modules of parts, which may have another name in another process."""
+    parts = ("scheduler", "searcher")
+    return {
+        key: {name: entry for name, entry in value.items() if name != "source"} if key in parts else value
+        for key, value in described.items()
+    }
+
+
+def _part(part: str, value: Any, registry: Parts[Any], kind: type[Any]) -> tuple[str, Any, Any]:
     """Return the name, the options and the factory of a scheduler or a searcher."""
     if isinstance(value, kind):
         options = as_json(value.options, f"options of {part} {value.name!r}")
         return value.name, options, lambda: type(value)(**options)
     if not isinstance(value, str) or value not in registry:
         raise OptionError(
-            f"{part} = {value!r} is unknown; valid are {', '.join(registry)}, or your own {kind.__name__}"
+            f"{part} = {value!r} is unknown; valid are {registry.listed}, or your own {kind.__name__}"
         )
     factory = registry[value]
     return value, dict(factory().options), factory

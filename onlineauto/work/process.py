@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from onlineauto.work.crew import WorkerLost
+from onlineauto.work.imports import IMPORTED, import_parts
 
 if TYPE_CHECKING:
     import subprocess
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 _PATIENCE = 5
 """Seconds that a process has to exit before it is killed."""
 _PROGRAM = (
-    "import json, sys; target, handle, sys.path[:], sys.argv = json.loads(sys.argv[1]); "
-    "from onlineauto.work.process import _serve; _serve(target, handle)"
+    "import json, sys; target, handle, modules, sys.path[:], sys.argv = json.loads(sys.argv[1]); "
+    "from onlineauto.work.process import _serve; _serve(target, handle, modules)"
 )
 _STDERR = 2
 _running: set[Process] = set()
@@ -58,7 +59,7 @@ class Process:
         with _unforked:
             self.connection, child_end = Pipe()
             handle = child_end.fileno()
-            words = json.dumps([target, handle, [*map(str, sys.path)], sys.argv])
+            words = json.dumps([target, handle, [*IMPORTED], [*map(str, sys.path)], sys.argv])
             inherits: Any = {"pass_fds": [handle], "start_new_session": True}
             if sys.platform == "win32":
                 os.set_handle_inheritable(handle, True)
@@ -196,9 +197,12 @@ class Parent:
         os._exit(1)
 
 
-def _serve(target: str, handle: int) -> None:
-    """Run the function of a worker process."""
+def _serve(target: str, handle: int, modules: Sequence[str]) -> None:
+    """Run the function of a worker process, with the modules that ``--import`` named."""
     from multiprocessing import connection
+
+    for module in modules:
+        import_parts(module)
 
     kind: Any = getattr(connection, "PipeConnection" if sys.platform == "win32" else "Connection")
     parent = Parent(kind(handle))

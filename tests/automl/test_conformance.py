@@ -29,7 +29,7 @@ def test_priorities(name: str) -> None:
 
 
 def test_registered_names_are_the_choices_of_the_command_line() -> None:
-    choices = {option.name: option.choices for option in options_of(AutomlOptions)}
+    choices = {option.name: option.words for option in options_of(AutomlOptions)}
     assert choices["oracle_type"] == tuple(ORACLES)
     assert choices["priority_type"] == tuple(PRIORITIES)
 

@@ -28,7 +28,7 @@ def _values(option: Option) -> st.SearchStrategy[object]:
     if option.switch:
         return st.just(True)
     if option.choices:
-        return st.sampled_from(option.choices)
+        return st.sampled_from(option.words)
     if option.kind is str:
         word = st.text(st.sampled_from(string.printable + "é\udcff\x00"), min_size=1)
         return st.lists(word, min_size=1).map(tuple) if option.repeatable else word

@@ -365,7 +365,7 @@ def test_a_custom_scheduler_is_passed_to_load() -> None:
     store = MemoryStore()
     study = Study(SPACE, scheduler=Own(), storage=store, max_trials=3)
     study.tell(asked(study), 1.0)
-    with pytest.raises(OptionError, match="a custom scheduler 'own': pass it as scheduler="):
+    with pytest.raises(OptionError, match=r"'own' of tests\.tune\.test_study: it needs --import tests"):
         Study.load("study", storage=store)
     assert asked(Study.load("study", storage=store, scheduler=Own())).trial == 1
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from onlineauto.automl.oracles.neighbours import Champdupe, OneDiff, OneDiffInclusion, QbaseCubic, Rand
+from onlineauto.automl.oracles.oracle import Oracle
 from onlineauto.automl.oracles.stepwise import Stepwise
+from onlineauto.options import Parts
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+__all__ = ["ORACLES", "register"]
 
-    from onlineauto.automl.oracles.oracle import Oracle
-
-__all__ = ["ORACLES"]
-
-ORACLES: Mapping[str, Oracle] = {
-    "one_diff": OneDiff(),
-    "rand": Rand(),
-    "champdupe": Champdupe(),
-    "one_diff_inclusion": OneDiffInclusion(),
-    "qbase_cubic": QbaseCubic(),
-    "stepwise": Stepwise(),
-}
+ORACLES: Parts[Oracle] = Parts(
+    "oracle",
+    Oracle,
+    {
+        oracle.name: oracle
+        for oracle in (OneDiff(), Rand(), Champdupe(), OneDiffInclusion(), QbaseCubic(), Stepwise())
+    },
+)
 """Oracles by their names on the command line."""
+register = ORACLES.register

@@ -22,6 +22,7 @@ class OneDiff(Oracle):
     Source: VW ``one_diff_impl``.
     """
 
+    name: ClassVar[str] = "one_diff"
     hides_champion: ClassVar[bool] = True
 
     def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002
@@ -36,6 +37,7 @@ class OneDiffInclusion(Oracle):
     Source: VW ``one_diff_inclusion_impl``.
     """
 
+    name: ClassVar[str] = "one_diff_inclusion"
     kind: ClassVar[ConfigKind] = ConfigKind.INCLUSION
     hides_champion: ClassVar[bool] = True
 
@@ -49,6 +51,8 @@ class Rand(Oracle):
 
     Source: VW ``oracle_rand_impl``.
     """
+
+    name: ClassVar[str] = "rand"
 
     def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:
         """Return the champion's neighbours."""
@@ -65,6 +69,7 @@ class QbaseCubic(Oracle):
     Source: VW ``qbase_cubic``.
     """
 
+    name: ClassVar[str] = "qbase_cubic"
     kind: ClassVar[ConfigKind] = ConfigKind.INCLUSION
     base: ClassVar[tuple[int, ...]] = (2,)
     orders: ClassVar[tuple[int, ...]] = (2, 3)
@@ -81,6 +86,7 @@ class Champdupe(Oracle):
     Source: VW ``champdupe_impl``.
     """
 
+    name: ClassVar[str] = "champdupe"
     once: ClassVar[bool] = True
 
     def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002

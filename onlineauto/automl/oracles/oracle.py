@@ -106,15 +106,15 @@ class SearchSpace:
 class Oracle(ABC):
     """Proposes configs.
 
-    To add an oracle, write a subclass in a separate file in `onlineauto.automl.oracles`, and add its name to
-    `ORACLES`. The name is then a choice of ``--oracle_type``, and the tests check the oracle with
-    `onlineauto.testing.check_oracle`.
+    To add an oracle, write a subclass, and pass an object to `onlineauto.automl.oracles.register`. Its name
+    is then a choice of ``--oracle_type``. `onlineauto.testing.check_oracle` checks the oracle.
 
     An oracle has no state. It is called at the first event, at every new namespace (not in VW), at every
     change of champion and, if it `renews`, at every review. Proposals that are already under consideration
     are dropped, so an oracle need not remember its proposals.
     """
 
+    name: ClassVar[str]  # The name in the registry.
     # Kind of the first champion, which has no elements. So with exclusions it has all interactions.
     kind: ClassVar[ConfigKind] = ConfigKind.EXCLUSION
     base: ClassVar[tuple[int, ...]] = ()  # Orders of which every inclusion config has all interactions.
@@ -125,7 +125,7 @@ class Oracle(ABC):
     # VW treats the champion as a config without elements while it searches for duplicates, because it has
     # moved the elements elsewhere. False in an oracle that VW does not have.
     hides_champion: ClassVar[bool] = False
-    in_vw: ClassVar[bool] = True  # True if VW has this oracle too.
+    in_vw: ClassVar[bool] = True  # True if VW has this oracle too; of no effect outside the package.
     # Call again as evidence grows, for the current champion. Configs that were never tried and are not
     # proposed again are dropped. A change of champion then keeps the challengers, and proposals must be in
     # order, the best first.

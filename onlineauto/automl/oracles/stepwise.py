@@ -50,6 +50,7 @@ class Stepwise(Oracle):
     Configs with far more features than the champion are left out.
     """
 
+    name: ClassVar[str] = "stepwise"
     kind: ClassVar[ConfigKind] = ConfigKind.INCLUSION
     orders: ClassVar[tuple[int, ...]] = (2,)
     in_vw: ClassVar[bool] = False

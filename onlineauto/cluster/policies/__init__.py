@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from onlineauto.cluster.policies.baselines import Fair, Fifo, Srtf, Tetris
 from onlineauto.cluster.policies.marginal_gain import MarginalGain
 from onlineauto.cluster.policies.policy import ClusterPolicy, allocate
 from onlineauto.cluster.policies.situation import Row, Situation
 from onlineauto.cluster.policies.speeds import Speeds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from onlineauto.options import Parts
 
 __all__ = [
     "POLICIES",
@@ -25,13 +21,20 @@ __all__ = [
     "Srtf",
     "Tetris",
     "allocate",
+    "register",
 ]
 
-POLICIES: Mapping[str, type[ClusterPolicy]] = {
-    "marginal-gain": MarginalGain,
-    "fair": Fair,
-    "fifo": Fifo,
-    "srtf": Srtf,
-    "tetris": Tetris,
-}
+POLICIES: Parts[type[ClusterPolicy]] = Parts(
+    "policy",
+    ClusterPolicy,
+    {
+        "marginal-gain": MarginalGain,
+        "fair": Fair,
+        "fifo": Fifo,
+        "srtf": Srtf,
+        "tetris": Tetris,
+    },
+    reserved=("learned",),
+)
 """Policies by name; called without arguments, each begins without knowledge of the jobs."""
+register = POLICIES.register

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.errors import OptionError
+from onlineauto.options import Parts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from onlineauto.engine.ensemble.member import ClassMember, EnsembleLearner, Member
-    from onlineauto.options import Registry
 
 
 class Entry(NamedTuple):
@@ -35,64 +34,37 @@ class Entry(NamedTuple):
     """The member, if it is defined outside the package."""
 
 
-_MEMBERS = {
-    "features": Entry("least squares on features and on bins of numbers", classes=True),
-    "waves": Entry(
-        "least squares on random waves of numbers and words, which approximate any smooth function",
-        classes=True,
-    ),
-    "crosses": Entry("weights of products of features with the action: one by one, in pairs, in triples"),
-    "layer": Entry(
-        "least squares on waves of the scores that features gives to all actions; it needs features"
-    ),
-    "baseline": Entry("the cost of a context whatever the action, and what each action adds"),
-    "ridge": Entry("strongly regularised least squares on features, for rare or noisy rewards"),
-    "trees": Entry(
-        "boosted trees of numbers and words, fitted again as events double, later every 16,384", classes=True
-    ),
-    "logistic": Entry(
-        "logistic regressions on features, and on features and pairs of words", costs=False, classes=True
-    ),
-}
+class Members(Parts[Any]):
+    """The members, by name; each value is an `Entry`."""
 
-MEMBERS: Mapping[str, Entry] = MappingProxyType(_MEMBERS)
-"""The members, by name."""
+    def _check(self, part: Any) -> None:
+        """Check a member, whose base class is imported only now, since it needs NumPy."""
+        from onlineauto.engine.ensemble.member import EnsembleLearner
+
+        self._base = EnsembleLearner
+        super()._check(part)
+        missing = [name for name in _CLASS_ATTRIBUTES if not hasattr(part, name)]
+        if len(missing) == 1 or (missing and not hasattr(part, "kernels")):
+            raise OptionError(
+                f"the member {part.name} has no {' and no '.join(missing)}: a member of classes has "
+                f"{' and '.join(_CLASS_ATTRIBUTES)}, and a member of costs has kernels"
+            )
+        taken = {*self, *(name for each in self for name in _scores_of(member_of(each)))}
+        if not taken.isdisjoint({part.name, *_scores_of(part)}):
+            raise OptionError(f"there is a member {part.name} already, or a score of one of its names")
+
+    def _add(self, part: Any) -> None:
+        super()._add(part)
+        self._parts[part.name] = Entry(
+            (part.__doc__ or "").partition("\n")[0],
+            costs=hasattr(part, "kernels"),
+            classes=all(hasattr(part, name) for name in _CLASS_ATTRIBUTES),
+            default=False,
+            member=part,
+        )
+
 
 _CLASS_ATTRIBUTES = "class_kernels", "class_scores"
-_EXTENDED: list[Registry] = []
-
-DEFAULT = ",".join(name for name, entry in _MEMBERS.items() if entry.default)
-"""The default of ``--members``."""
-
-
-def register(member: EnsembleLearner) -> None:
-    """Add a member from outside the package, with its options, to the names that ``--members`` accepts.
-
-    Register a member before making or loading a model that has it.
-
-    Raises
-    ------
-    ValueError
-        A name is in use, or the member lacks kernels or scores.
-    """
-    missing = [name for name in _CLASS_ATTRIBUTES if not hasattr(member, name)]
-    if len(missing) == 1 or (missing and not hasattr(member, "kernels")):
-        raise ValueError(
-            f"the member {member.name} has no {' and no '.join(missing)}: a member of classes has "
-            f"{' and '.join(_CLASS_ATTRIBUTES)}, and a member of costs has kernels"
-        )
-    taken = {*_MEMBERS, *(name for each in _MEMBERS for name in _scores_of(member_of(each)))}
-    if not taken.isdisjoint({member.name, *_scores_of(member)}):
-        raise ValueError(f"there is a member {member.name} already, or a score of one of its names")
-    for registry in _EXTENDED:
-        registry.add(*(group for group in member.options if group not in registry.groups))
-    _MEMBERS[member.name] = Entry(
-        (member.__doc__ or "").partition("\n")[0],
-        costs=hasattr(member, "kernels"),
-        classes=not missing,
-        default=False,
-        member=member,
-    )
 
 
 def _scores_of(member: EnsembleLearner) -> tuple[str, ...]:
@@ -100,21 +72,40 @@ def _scores_of(member: EnsembleLearner) -> tuple[str, ...]:
     return getattr(member, "names", ())
 
 
-def unregister(name: str) -> None:
-    """Remove a member that was added by `register`."""
-    if name not in _MEMBERS or _MEMBERS[name].member is None:
-        raise ValueError(f"no member {name} was registered")
-    del _MEMBERS[name]
+MEMBERS = Members(
+    "member",
+    object,
+    {
+        "features": Entry("least squares on features and on bins of numbers", classes=True),
+        "waves": Entry(
+            "least squares on random waves of numbers and words, which approximate any smooth function",
+            classes=True,
+        ),
+        "crosses": Entry("weights of products of features with the action: one by one, in pairs, in triples"),
+        "layer": Entry(
+            "least squares on waves of the scores that features gives to all actions; it needs features"
+        ),
+        "baseline": Entry("the cost of a context whatever the action, and what each action adds"),
+        "ridge": Entry("strongly regularised least squares on features, for rare or noisy rewards"),
+        "trees": Entry(
+            "boosted trees of numbers and words, fitted again as events double, later every 16,384",
+            classes=True,
+        ),
+        "logistic": Entry(
+            "logistic regressions on features, and on features and pairs of words", costs=False, classes=True
+        ),
+    },
+)
+"""The members, by name."""
+register, unregister, extend = MEMBERS.register, MEMBERS.unregister, MEMBERS.extend
 
-
-def extend(registry: Registry) -> None:
-    """Add the options of members that are registered later to a registry of options."""
-    _EXTENDED.append(registry)
+DEFAULT = ",".join(name for name, entry in MEMBERS.items() if entry.default)
+"""The default of ``--members``."""
 
 
 def member_of(name: str) -> Any:
     """Return the member with a name, importing its module if necessary."""
-    return _MEMBERS[name].member or _import_member(name)
+    return MEMBERS[name].member or _import_member(name)
 
 
 @cache
@@ -131,7 +122,7 @@ def members_of(text: str) -> tuple[Member, ...]:
     OptionError
         A name serves classifications only, unless all default members are named.
     """
-    serving = [name for name, entry in _MEMBERS.items() if entry.costs]
+    serving = [name for name, entry in MEMBERS.items() if entry.costs]
     _check_serving(text, serving, "costs")
     return _members(text, serving)
 
@@ -144,7 +135,7 @@ def class_members_of(text: str, *, trees: bool = True) -> tuple[ClassMember, ...
     OptionError
         A name serves costs only, unless all default members are named; or no member remains.
     """
-    serving = [name for name, entry in _MEMBERS.items() if entry.classes and (trees or name != "trees")]
+    serving = [name for name, entry in MEMBERS.items() if entry.classes and (trees or name != "trees")]
     _check_serving(text, [*serving, "trees"], "classes")
     members: tuple[ClassMember, ...] = _members(text, serving)
     if not members:
@@ -163,11 +154,11 @@ def _members(text: str, serving: Sequence[str]) -> tuple[Any, ...]:
 def _check_serving(text: str, serving: Sequence[str], task: str) -> None:
     """Check that each name serves a task; the default names, all together, are for both tasks."""
     names = _names(text)
-    others = [name for name in _MEMBERS if name in names - {*serving}]
+    others = [name for name in MEMBERS if name in names - {*serving}]
     if others and names != _names(DEFAULT):
         raise OptionError(
             f"--members cannot have {', '.join(others)} for {task}; members of {task} are "
-            f"{', '.join(name for name in _MEMBERS if name in serving)}"
+            f"{', '.join(name for name in MEMBERS if name in serving)}"
         )
 
 
@@ -180,16 +171,16 @@ def _names(text: str) -> set[str]:
 def check_names(text: str) -> None:
     """Check the names in ``--members``."""
     names = _names(text)
-    if text != "none" and (not names or not names <= _MEMBERS.keys()):
-        unknown = sorted(names - _MEMBERS.keys())
+    unknown = sorted(name for name in names if name not in MEMBERS)
+    if text != "none" and (not names or unknown):
         more = f"; register {', '.join(unknown)} before it is used" if unknown else ""
         raise OptionError(
-            f"--members cannot be {text}; it takes some of {', '.join(_MEMBERS)}, separated by commas, or "
+            f"--members cannot be {text}; it takes some of {MEMBERS.listed}, separated by commas, or "
             f"none{more}"
         )
     if text == DEFAULT:
         return
-    members: tuple[Member, ...] = _members(text, [name for name, entry in _MEMBERS.items() if entry.costs])
+    members: tuple[Member, ...] = _members(text, [name for name, entry in MEMBERS.items() if entry.costs])
     available = {name for member in members for name in member.names}
     for member in members:
         for needs in member.needs:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from onlineauto.options import Parts
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.fifo import FifoScheduler
@@ -20,18 +19,20 @@ from onlineauto.tune.schedulers.scheduler import (
     Suggestion,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+__all__ = ["SCHEDULERS", "Decision", "ResumeFrom", "Scheduler", "Setting", "State", "Suggestion", "register"]
 
-__all__ = ["SCHEDULERS", "Decision", "ResumeFrom", "Scheduler", "Setting", "State", "Suggestion"]
-
-SCHEDULERS: Mapping[str, type[Scheduler]] = {
-    "hyperband": Hyperband,
-    "race": Race,
-    "dehb": Dehb,
-    "asha": Asha,
-    "median": Median,
-    "pbt": Pbt,
-    "fifo": FifoScheduler,
-}
+SCHEDULERS: Parts[type[Scheduler]] = Parts(
+    "scheduler",
+    Scheduler,
+    {
+        "hyperband": Hyperband,
+        "race": Race,
+        "dehb": Dehb,
+        "asha": Asha,
+        "median": Median,
+        "pbt": Pbt,
+        "fifo": FifoScheduler,
+    },
+)
 """Schedulers by name."""
+register = SCHEDULERS.register

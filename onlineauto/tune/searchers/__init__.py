@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from onlineauto.options import Parts
 from onlineauto.tune.searchers.cmaes import CmaesSearcher
 from onlineauto.tune.searchers.gp import GpSearcher
 from onlineauto.tune.searchers.grid import GridSearcher
@@ -12,17 +11,19 @@ from onlineauto.tune.searchers.random import RandomSearcher
 from onlineauto.tune.searchers.searcher import Searcher
 from onlineauto.tune.searchers.tpe import TpeSearcher
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+__all__ = ["SEARCHERS", "Searcher", "register"]
 
-__all__ = ["SEARCHERS", "Searcher"]
-
-SEARCHERS: Mapping[str, type[Searcher]] = {
-    "random": RandomSearcher,
-    "quasi": QuasiSearcher,
-    "grid": GridSearcher,
-    "tpe": TpeSearcher,
-    "gp": GpSearcher,
-    "cmaes": CmaesSearcher,
-}
+SEARCHERS: Parts[type[Searcher]] = Parts(
+    "searcher",
+    Searcher,
+    {
+        "random": RandomSearcher,
+        "quasi": QuasiSearcher,
+        "grid": GridSearcher,
+        "tpe": TpeSearcher,
+        "gp": GpSearcher,
+        "cmaes": CmaesSearcher,
+    },
+)
 """Searchers by name."""
+register = SEARCHERS.register
