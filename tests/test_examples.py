@@ -37,6 +37,7 @@ PRINTED = {
     "21_river.py": "onlineauto         MAE: 0.2",
     "22_scikit_learn.py": "after 120 rows: right labels of the last 58 rows 0.9",
     "23_dehb_study.py": "best depth 5",
+    "24_own_oracle.py": "the champion lost o*u",
 }
 
 

@@ -71,7 +71,7 @@ class Parts(Mapping[str, P]):
         del self._parts[name]
 
     def extend(self, registry: Registry) -> None:
-        """Add the options of all parts to a registry of options, including parts that are registered later."""
+        """Add the options of all parts to a registry, including parts that are registered later."""
         for part in self.values():
             registry.add(*_missing(registry, part))
         registry.on_unknown.append(self.import_all)

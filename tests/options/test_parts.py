@@ -25,6 +25,7 @@ from onlineauto.options import Parts
 from onlineauto.tune import SCHEDULERS, SEARCHERS, Float, Searcher, Study, Suggestion
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.searchers.random import RandomSearcher
+from onlineauto.work.imports import IMPORTED
 from onlineauto.workspace.options import REGISTRY
 from tests.processes import python
 
@@ -74,14 +75,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "space.toml").write_text('x = {type = "float", low = -1, high = 1}\n')
     (tmp_path / "events.txt").write_text(EVENTS)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     yield tmp_path
     sys.modules.pop("own_parts", None)
+    IMPORTED.clear()
     for kind, names in zip(KINDS, before, strict=True):
         for name in {*kind} - names:
             kind.unregister(name)
     monkeypatch.undo()
     for kind in KINDS:
-        kind.forget_entry_points()
+        kind._entry_points = None
 
 
 def forgotten() -> None:
@@ -252,15 +255,15 @@ def test_entry_points_are_imported_when_their_name_is_used(
     )
     monkeypatch.syspath_prepend(folder)
     for kind in KINDS:
-        kind.forget_entry_points()
+        kind._entry_points = None
     assert "own_scheduler" in SCHEDULERS.listed
     assert "own_parts" not in sys.modules
     assert main(["learn", "events.txt", *FILES[:2], *FILES[4:], "--quiet"]) == 0
     study = Study({"x": Float(0, 1)}, "own_scheduler", max_trials=2)
     assert study.run(lambda config: config["x"]) is not None
-    with pytest.raises(OptionError, match="the scheduler own_gone of own_parts:Gone cannot be imported"):
+    with pytest.raises(OptionError, match="the scheduler own_gone, own_parts:Gone, cannot be imported"):
         Study({"x": Float(0, 1)}, "own_gone")
-    with pytest.raises(OptionError, match=r"own_other of onlineauto\.searchers has another name than its"):
+    with pytest.raises(OptionError, match=r"own_other of onlineauto\.searchers has another name"):
         Study({"x": Float(0, 1)}, searcher="own_other")
     capsys.readouterr()
     assert main(["tune", "--help"]) == 0
