@@ -535,6 +535,7 @@ class Registry:
         parts = [option.help.replace(TUNABLE, ", ".join(tunable))]
         if option.choices:
             parts.append(f"One of {', '.join(option.words)}.")
+        parts += [f"{word} is {choice}." for word, choice in option.synonyms]
         if option.repeatable:
             parts.append("Repeatable.")
         if option.const is not None:

@@ -11,6 +11,7 @@ from onlineauto import OptionError
 from onlineauto.cli.main import main
 from onlineauto.testing import check_scheduler
 from onlineauto.tune import Float, Study
+from onlineauto.tune.schedulers.brackets import Bracket
 from onlineauto.tune.schedulers.hyperband import Hyperband
 
 RUNGS = [[(9, 1), (4, 3), (1, 9)], [(3, 3), (1, 9)]]
@@ -52,6 +53,12 @@ def test_study_in_a_store_has_the_same_rungs(tmp_path: Any) -> None:
 def test_invalid_rungs_are_errors(rungs: Any, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         Hyperband(rungs=rungs)
+
+
+@pytest.mark.parametrize("rungs", [[(1, 9), (5, 3)], [(5, 3), (5, 9)], [(5, 3), (1, 3)]])
+def test_bracket_checks_sizes_and_levels(rungs: Any) -> None:
+    with pytest.raises(OptionError, match="numbers of trials have to fall, and resources to rise"):
+        Bracket(rungs)
 
 
 def test_sizes_that_are_a_list_are_an_option_error() -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from math import isnan
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.plain import PlainState
+from onlineauto.tune.schedulers.rungs import is_strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,6 +45,10 @@ class Bracket(PlainState):
     }
 
     def __init__(self, rungs: Rungs, *, promotes: bool = True) -> None:
+        if not is_strict(rungs):
+            raise OptionError(
+                f"rungs = {short_repr(rungs)}: numbers of trials have to fall, and resources to rise"
+            )
         self.rungs = rungs
         self.promotes = promotes
         self.rung = 0

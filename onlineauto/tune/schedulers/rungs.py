@@ -80,6 +80,13 @@ def levels(min_resource: int, max_resource: int, eta: int) -> list[int]:
     return [*(min_resource * eta**rung for rung in range(last)), max_resource]
 
 
+def is_strict(rungs: Rungs) -> bool:
+    """Return whether the numbers of trials fall and the resources rise, strictly, from rung to rung."""
+    return all(
+        size > next_size and level < next_level for (size, level), (next_size, next_level) in pairwise(rungs)
+    )
+
+
 def own_system(rungs: object) -> list[Rungs]:
     """Return the rungs of brackets that a user has given, after a check.
 
@@ -97,9 +104,7 @@ def own_system(rungs: object) -> list[Rungs]:
                 f"rungs = {short_repr(rungs)}: bracket {number} is {short_repr(bracket)}; give pairs of a "
                 "number of trials and a resource, both whole numbers of at least 1"
             )
-        if any(size <= after for size, after in pairwise(sizes)) or any(
-            level >= after for level, after in pairwise(levels)
-        ):
+        if not is_strict(list(zip(sizes, levels, strict=True))):
             raise OptionError(
                 f"rungs = {short_repr(rungs)}: in bracket {number}, numbers of trials have to fall, and "
                 "resources to rise"
