@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from onlineauto.errors import OptionError
 from onlineauto.tune import (
@@ -20,7 +24,7 @@ from onlineauto.tune import (
     draw_study,
 )
 from onlineauto.tune.searchers.outcome import INFEASIBLE, losses_of
-from onlineauto.tune.searchers.pareto import front, ranked, spread
+from onlineauto.tune.searchers.pareto import added_volumes, by_hypervolume, front, ranked, spread
 from onlineauto.tune.store import MemoryStore, StudySnapshot, open_store
 from tests.tune.studies import asked, records_of, state_of
 
@@ -70,6 +74,74 @@ def test_a_crowded_trial_of_a_front_comes_later() -> None:
     assert set(order[:2]) == {0, 4}
     assert order[2] == 3
     assert sorted(spread(np.array([[np.inf, 0], [0, np.inf], [1, 1]]), np.arange(3)).tolist()) == [0, 1, 2]
+
+
+def volume(points: np.ndarray, reference: int) -> int:
+    """Return the number of cells of the integer grid below a reference point that some point dominates."""
+    cells = itertools.product(range(reference), repeat=points.shape[1])
+    return sum(bool((points <= np.array(cell)).all(axis=1).any()) for cell in cells)
+
+
+@given(
+    st.integers(2, 4).flatmap(
+        lambda k: st.tuples(
+            *[st.lists(st.lists(st.integers(0, 5), min_size=k, max_size=k), min_size=1, max_size=6)] * 2
+        )
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_added_volumes_are_differences_of_volumes(lists: tuple[list[list[int]], list[list[int]]]) -> None:
+    points, rows = (np.array(entries) for entries in lists)
+    expected = [volume(np.vstack([points, row]), 5) - volume(points, 5) for row in rows]
+    assert added_volumes(points.astype(float), 5.0)(rows.astype(float)).tolist() == pytest.approx(expected)
+    alone = added_volumes(np.empty((0, points.shape[1])), 5.0)(rows.astype(float))
+    assert alone.tolist() == pytest.approx([volume(rows[[at]], 5) for at in range(len(rows))])
+
+
+@pytest.mark.parametrize("n_objectives", [3, 4])
+def test_a_front_is_sorted_by_what_each_row_adds(n_objectives: int) -> None:
+    losses = np.abs(np.random.default_rng(0).normal(size=(60, n_objectives)))
+    losses /= np.linalg.norm(losses, axis=1)[:, None]
+    scaled = (losses - losses.min(0)) / (losses.max(0) - losses.min(0))
+    chosen = list[int]()
+    while len(chosen) < 9:  # without the shortcuts: all gains again after each row
+        gains = added_volumes(scaled[chosen], 1.5)(scaled)
+        chosen.append(int(np.argmax(gains)))
+    order = by_hypervolume(losses, np.arange(60), 9).tolist()
+    assert order[:9] == chosen
+    assert sorted(order) == list(range(60))
+
+
+def test_many_objectives_are_sorted_by_volume_as_far_as_it_is_bounded() -> None:
+    losses = np.abs(np.random.default_rng(0).normal(size=(50, 7)))
+    losses[3] = np.inf
+    rows = front(losses)
+    order = by_hypervolume(losses, rows, 20)
+    assert set(order.tolist()) == set(rows.tolist())
+    equal = np.full((4, 3), INFEASIBLE)
+    assert sorted(by_hypervolume(equal, np.arange(4), 2).tolist()) == [0, 1, 2, 3]
+
+
+def test_tpe_approaches_a_front_of_three_objectives() -> None:
+    space, left = Space({f"x{at}": Float(0, 1) for at in range(5)}), []
+    for searcher in ("random", "tpe"):
+        study = Study(space, "fifo", searcher, mode=["min"] * 3, max_resource=1, max_trials=120, seed=0)
+        study.run(on_sphere)
+        points = np.array([list(trial.objectives.values()) for trial in study.best_trials])
+        left.append(float(np.median(np.linalg.norm(points, axis=1) - 1)))
+    assert left[1] < 0.4 * left[0], left
+
+
+def on_sphere(config: Any) -> tuple[float, float, float]:
+    """Return three losses whose front is the part of a sphere with radius 1 (DTLZ2)."""
+    first, second, *others = config.values()
+    radius = 1 + sum((x - 0.5) ** 2 for x in others)
+    a, b = first * math.pi / 2, second * math.pi / 2
+    return (
+        radius * math.cos(a) * math.cos(b),
+        radius * math.cos(a) * math.sin(b),
+        radius * math.sin(a),
+    )
 
 
 @pytest.mark.parametrize("searcher", ["tpe", "random", "quasi", "grid"])
