@@ -18,6 +18,9 @@ from onlineauto.tune import (
     ActiveTrial,
     Categorical,
     Float,
+    Int,
+    Searcher,
+    Space,
     Study,
     Trial,
     TrialPruned,
@@ -25,7 +28,9 @@ from onlineauto.tune import (
     load_study,
 )
 from onlineauto.tune.schedulers import State
-from onlineauto.tune.spaces.space import space_of_configs
+from onlineauto.tune.searchers import SEARCHERS
+from onlineauto.tune.searchers.open_searcher import OpenSearcher
+from onlineauto.tune.spaces.space import OpenSpace, SpaceInference
 from onlineauto.tune.store import MemoryStore
 from tests.tune.studies import records_of
 
@@ -84,9 +89,18 @@ def test_a_condition_of_two_parents_is_found_and_chance_is_none() -> None:
         for a in (0, 1)
         for b in (0, 1)
     ]
-    assert space_of_configs(declared, configs).parameters["z"].when == {"a": (1,), "b": (1,)}
+    assert inferred(declared, configs)["z"] == {"a": [1], "b": [1]}
     by_number = [{"x": x} | ({"z": 0.5} if x > 0.5 else {}) for x in (0.1, 0.4, 0.6, 0.9)]
-    assert space_of_configs({"x": Float(0, 1), "z": Float(0, 1)}, by_number).parameters["z"].when == {}
+    assert inferred({"x": Float(0, 1), "z": Float(0, 1)}, by_number)["z"] == {}
+
+
+def inferred(parameters: dict[str, Any], configs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the conditions after all configs, which are asked for after each of them."""
+    inference = SpaceInference(parameters)
+    for config in configs:
+        inference.add(config)
+        inference.conditions()
+    return inference.conditions()
 
 
 def test_the_searcher_learns_in_an_open_space() -> None:
@@ -425,3 +439,83 @@ def test_a_record_that_does_not_fit_is_skipped(record: dict[str, Any]) -> None:
     study.tell(job, 1.0)
     study.optimize(branches, n_trials=2)
     assert len(study.trials) == 6
+
+
+@pytest.mark.parametrize("name", ["tpe", "gp", "cmaes", "random"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_changed_config_leads_to_the_state_of_a_new_beginning(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    parameters: dict[str, Any] = {
+        "x": Float(0, 1),
+        "n": Int(0, 3),
+        "word": Categorical(["a", "b"]),
+        "y": Float(0, 1),
+        "z": Int(1, 2),
+    }
+    begun = 0
+
+    def make() -> Searcher:
+        nonlocal begun
+        begun += 1
+        return SEARCHERS[name]()
+
+    searcher = OpenSearcher(make)
+    searcher.begin(OpenSpace(), seed=seed)
+    for step in range(16 if name == "gp" else 40):
+        proposed = searcher.propose(step, np.random.default_rng(step)) or {}
+        searcher.on_ask(proposed)
+        config = {
+            key: proposed.get(key, parameter.draw(rng))
+            for key, parameter in parameters.items()
+            if key in ("x", "n")
+            or (key == "word" and seed % 2)
+            or (key == "y" and rng.random() < 0.5)
+            or (key == "z" and seed > 1)
+        }
+        if config.get("n") == 2:
+            config.pop("z", None)
+        if config != proposed:
+            declared = {key: parameters[key] for key in config if key not in searcher.parameters}
+            searcher.on_suggested(proposed, config, declared)
+        else:
+            config = proposed
+        searcher.on_result(config, 1, float(config["x"] + rng.random()))
+        rebuilt = OpenSearcher(SEARCHERS[name])
+        rebuilt.begin(OpenSpace(), seed=seed)
+        rebuilt.recall(searcher.remember())
+        described = [other.known_space and other.known_space.described() for other in (searcher, rebuilt)]
+        assert described[0] == described[1]
+        rngs = [np.random.default_rng(step + 1) for _ in range(2)]
+        next_proposals = [
+            other.propose(step + 1, rng) for other, rng in zip((searcher, rebuilt), rngs, strict=True)
+        ]
+        assert next_proposals[0] == next_proposals[1], step
+    assert begun < 14
+
+
+def test_a_searcher_that_cannot_change_a_config_begins_again() -> None:
+    class Plain(Searcher):
+        name = "plain"
+
+        def begin(self, space: Space, *, seed: int) -> None:
+            super().begin(space, seed=seed)
+            self.seen: list[Any] = []
+
+        def propose(self, number: int, rng: np.random.Generator) -> Any:
+            del number
+            return self.space.decode(rng.random(self.space.width))
+
+        def on_ask(self, config: Any) -> None:
+            self.seen.append(config)
+
+    study = create_study(scheduler="fifo", searcher=Plain())
+    study.optimize(
+        lambda trial: (
+            trial.suggest_float("x", 0, 1)
+            + (trial.suggest_float("y", 0, 1) if trial.params["x"] < 0.5 else 0)
+        ),
+        n_trials=12,
+    )
+    searcher: Any = study._replica.progress.searcher
+    assert searcher.known_space is not None
+    assert [dict(config) for config in searcher._inner.seen] == [trial.params for trial in study.trials]

@@ -61,6 +61,10 @@ class CmaesSearcher(Searcher):
     def on_ask(self, config: Config) -> None:  # noqa: D102
         self._observations.begin(config)
 
+    def on_change(self, before: Config, config: Config) -> bool:  # noqa: D102
+        self._observations.replace(before, config)
+        return True
+
     def on_result(self, config: Config, resource: int, loss: float) -> None:  # noqa: D102
         is_first = not self._observations.levels[self._observations.rows[tuple(config.items())]]
         row = self._observations.result(config, resource, loss)

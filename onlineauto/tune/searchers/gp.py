@@ -48,6 +48,10 @@ class GpSearcher(Searcher):
     def on_ask(self, config: Config) -> None:  # noqa: D102
         self._observations.begin(config)
 
+    def on_change(self, before: Config, config: Config) -> bool:  # noqa: D102
+        self._observations.replace(before, config)
+        return True
+
     def on_result(self, config: Config, resource: int, loss: float) -> None:  # noqa: D102
         self._observations.result(config, resource, loss)
 

@@ -46,6 +46,12 @@ class Observations(PlainState):
         self.levels.append(0)
         self.losses.append(0.0)
 
+    def replace(self, before: Config, config: Config) -> None:
+        """Change the config of a trial; no other trial may have the config that it had before."""
+        row = self.rows.pop(tuple(before.items()))
+        self.configs[row] = config
+        self.rows[tuple(config.items())] = max(row, self.rows.get(tuple(config.items()), row))
+
     def result(self, config: Config, resource: int, loss: float) -> int:
         """Store a loss, and return the row of the trial."""
         row = self.rows[tuple(config.items())]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.tune.searchers.searcher import Searcher
-from onlineauto.tune.spaces.space import Space, space_of_configs
+from onlineauto.tune.spaces.space import Space, SpaceInference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,8 @@ class OpenSearcher(Searcher):
     """Proposes configs of the parameters that earlier trials have suggested.
 
     Conditions are inferred from the names that trials had. When the inferred space changes, the searcher
-    begins again in the new space, and learns all trials that fit into it.
+    begins again in the new space, and learns all trials that fit into it. A trial that has only other values
+    than proposed, or fewer, is changed in place.
     """
 
     name = "open"
@@ -38,6 +40,8 @@ class OpenSearcher(Searcher):
         self._suggested: set[int] = set()
         self._inner: Searcher | None = None
         self._fitting: dict[int, Config] = {}  # by row: the config as the inner searcher knows it
+        self._copies: Counter[tuple[Any, ...]] = Counter()  # number of rows by the key of such a config
+        self._inference = SpaceInference({})
         self._outdated = False
 
     @property
@@ -68,11 +72,27 @@ class OpenSearcher(Searcher):
         self._rows[_key(before)].remove(row)
         self._rows.setdefault(_key(config), []).append(row)
         self._configs[row] = config
+        is_first = row not in self._suggested
         self._suggested.add(row)
-        self.parameters |= {
-            name: parameter for name, parameter in parameters.items() if name not in self.parameters
-        }
-        self._outdated = bool(self.parameters)
+        new = {name: parameter for name, parameter in parameters.items() if name not in self.parameters}
+        self.parameters |= new
+        if not self._outdated:
+            self._outdated = bool(self.parameters) and (bool(new) or not is_first or not self._replaces(row))
+
+    def _replaces(self, row: int) -> bool:
+        """Change the config of a row in place; return False if the searcher has to begin again."""
+        if self._inner is None or self._space is None or row not in self._fitting or self._results[row]:
+            return False
+        self._inference.add(self._configs[row])
+        if self._inference.conditions() != self._inferred:
+            return False
+        before, values = self._fitting[row], self._values(self._space, row)
+        if not values or self._copies[tuple(before.items())] > 1 or not self._inner.on_change(before, values):
+            return False
+        self._copies.subtract([tuple(before.items())])
+        self._copies.update([tuple(values.items())])
+        self._fitting[row] = values
+        return True
 
     def fitted(self, config: Config) -> Config:
         """Return a config of a table with values of the declared parameters, without missing ones."""
@@ -94,6 +114,8 @@ class OpenSearcher(Searcher):
     def on_losses(self, config: Config, resource: int, losses: Sequence[float]) -> None:  # noqa: D102
         row = self._row(config)
         earlier = self._results[row]
+        if earlier is None and row not in self._suggested:
+            self._inference.add(self._configs[row])
         if earlier is None or resource >= earlier[0]:
             self._results[row] = resource, list(losses)
         if row in self._fitting and self._inner is not None and not self._outdated:
@@ -111,15 +133,14 @@ class OpenSearcher(Searcher):
             config if row in self._suggested else self.fitted(config)
             for row, config in enumerate(self._configs)
         ]
-        complete = [
-            config
-            for row, config in enumerate(self._configs)
-            if row in self._suggested or self._results[row] is not None
-        ]
-        self._space = space_of_configs(self.parameters, complete)
+        self._inference = SpaceInference(self.parameters)
+        for row, config in enumerate(self._configs):
+            if row in self._suggested or self._results[row] is not None:
+                self._inference.add(config)
+        self._space, self._inferred = self._inference.space(), self._inference.conditions()
         self._inner = self._make()
         self._inner.begin(self._space, seed=self._seed)
-        self._fitting = {}
+        self._fitting, self._copies = {}, Counter()
         for row, result in enumerate(self._results):
             self._learn(row)
             if result is not None and row in self._fitting:
@@ -129,13 +150,16 @@ class OpenSearcher(Searcher):
         """Pass the config of a row to the inner searcher, unless a value is not in the known space."""
         if self._inner is None or self._space is None or self._outdated:
             return
-        parameters, config = self._space.parameters, self._configs[row]
-        values = {
-            name: parameters[name].plain(config[name]) for name in self._space.ordered if name in config
-        }
-        if values and all(parameters[name].holds(value) for name, value in values.items()):
+        if values := self._values(self._space, row):
             self._fitting[row] = values
+            self._copies.update([tuple(values.items())])
             self._inner.on_ask(values)
+
+    def _values(self, space: Space, row: int) -> Config:
+        """Return the values of a row in the order of a space; none if one of them is not in the space."""
+        parameters, config = space.parameters, self._configs[row]
+        values = {name: parameters[name].plain(config[name]) for name in space.ordered if name in config}
+        return values if all(parameters[name].holds(value) for name, value in values.items()) else {}
 
     def remember(self) -> dict[str, Any]:  # noqa: D102
         return {

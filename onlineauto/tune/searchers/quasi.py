@@ -43,6 +43,9 @@ class QuasiSearcher(Searcher):
             self._points = self._first_points(max(_FIRST, number.bit_length()))
         return self.space.decode(self._points[number])
 
+    def on_change(self, before: Config, config: Config) -> bool:  # noqa: ARG002, D102
+        return True
+
     def _first_points(self, power: int) -> np.ndarray:
         """Return the first 2**power points; more points begin with the same ones."""
         try:

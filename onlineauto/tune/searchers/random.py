@@ -34,6 +34,11 @@ class RandomSearcher(Searcher):
         if self.is_small:
             self._tried[tuple(config.items())] = None
 
+    def on_change(self, before: Config, config: Config) -> bool:  # noqa: D102
+        self._tried.pop(tuple(before.items()), None)
+        self.on_ask(config)
+        return True
+
     def remember(self) -> dict[str, Any]:  # noqa: D102
         return {"tried": [dict(config) for config in self._tried]} if self.is_small else {}
 

@@ -67,6 +67,13 @@ class Searcher(ABC):
     def on_ask(self, config: Config) -> None:
         """Learn that a trial of a config begins, whether or not this searcher proposed it."""
 
+    def on_change(self, before: Config, config: Config) -> bool:  # noqa: ARG002 - subclasses use it
+        """Learn that a trial, without a result so far, has another config than the one that was proposed.
+
+        Return False if this searcher cannot change a config: it then begins again with all trials.
+        """
+        return False
+
     def on_report(self, config: Config, resource: int, loss: float) -> None:
         """Learn an intermediate loss, of each new step that a running trial reports."""
 

@@ -55,6 +55,9 @@ _TIE = 1e-12
 """Added to codes once for each earlier row, so that every kind of sort gives the same order."""
 _NOTHING = -50.0
 """Logarithm of a share that does not count; numbers near the least float would be slow."""
+_ONE_THREAD = 2**18
+"""Maximum number of multiplications of one product. OpenBLAS divides a larger one among threads, which then
+wait for each other: 6 ms in place of 0.03 ms on a busy machine."""
 _RECENT = 25
 """Number of newest observations with full weight; the weight of older observations decreases with age."""
 
@@ -115,7 +118,10 @@ class Parzen:
         scale = np.where(self._exist, 1 / self._widths**2, 0.0)
         codes = np.hstack([mask, mask * numbers, mask * numbers**2])
         heights = np.where(self._exist, self._heights, 0.0) - scale * self._around**2 / 2
-        logs = codes @ np.hstack([heights, scale * self._around, -scale / 2]).T + np.log(self._weights)
+        factors = np.hstack([heights, scale * self._around, -scale / 2])
+        step = max(_ONE_THREAD // codes.size, 1)
+        parts = [codes @ factors[row : row + step].T for row in range(0, len(factors), step)]
+        logs = np.hstack(parts) + np.log(self._weights)
         for choice, count in enumerate(self._categories.tolist()):
             same = words[:, choice, None] == self._words[:, choice]
             share = self._uniform / count
@@ -219,10 +225,18 @@ class TpeSearcher(Searcher):
             self._reserve(2 * row)
             for new, old in zip(self._columns, before, strict=True):
                 new[:row] = old
+        self._set(row, config)
+        self._size += 1
+
+    def on_change(self, before: Config, config: Config) -> bool:  # noqa: D102
+        self._set(self._rows.pop(tuple(before.items())), config)
+        return True
+
+    def _set(self, row: int, config: Config) -> None:
         self._numbers[row], self._words[row] = self._coded(config)
         self._exist[row] = self._names_exist(config)
-        self._rows[tuple(config.items())] = row
-        self._size += 1
+        key = tuple(config.items())
+        self._rows[key] = max(row, self._rows.get(key, row))
 
     def _coded(self, config: Config) -> tuple[list[float], list[int]]:
         """Return the codes of the numbers of a config, and the indices of its words."""

@@ -19,7 +19,7 @@ from onlineauto.tune.plain import as_json
 from onlineauto.tune.spaces.parameter import Categorical, Float, Int, Parameter, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from onlineauto.options import Option, Registry
 
@@ -269,38 +269,76 @@ class OpenSpace(Space):
         return plain
 
 
-def space_of_configs(parameters: Mapping[str, Parameter], configs: Sequence[Mapping[str, Any]]) -> Space:
-    """Return a space with the conditions under which its parameters exist, as far as configs show them.
+class SpaceInference:
+    """The conditions under which parameters exist, as far as configs show them.
 
     A parameter that some configs do not have depends on the parameters that were suggested before it: it
     exists for the values that they had in the configs with the parameter, if no other config has these
     values. If no values tell the configs apart, the parameter has no condition.
 
     >>> from onlineauto.tune.spaces import Categorical, Float
-    >>> declared = {"loss": Categorical(["a", "b"]), "margin": Float(0, 1)}
-    >>> space = space_of_configs(declared, [{"loss": "a"}, {"loss": "b", "margin": 0.5}])
-    >>> space.parameters["margin"].when
-    {'loss': ('b',)}
+    >>> inference = SpaceInference({"loss": Categorical(["a", "b"]), "margin": Float(0, 1)})
+    >>> inference.add({"loss": "a"})
+    >>> inference.add({"loss": "b", "margin": 0.5})
+    >>> inference.conditions()
+    {'loss': {}, 'margin': {'loss': ['b']}}
     """
-    return Space(
-        {
-            name: parameter.described() | {"when": _conditions(name, parameters, configs)}
-            for name, parameter in parameters.items()
-        }
-    )
+
+    def __init__(self, parameters: Mapping[str, Parameter]) -> None:
+        self._parameters = parameters
+        self._parents = {name for name, parameter in parameters.items() if parameter.size <= _FEW}
+        # Configs that differ only in values on which nothing depends count once.
+        self._patterns: dict[tuple[Any, ...], Config] = {}
+        self._n_having = dict.fromkeys(parameters, 0)
+        self._free: set[str] = set()
+        self._conditions: tuple[int, dict[str, dict[str, list[Any]]]] = -1, {}
+
+    def add(self, config: Mapping[str, Any]) -> None:
+        """Add a config."""
+        values = {name: config[name] if name in self._parents else None for name in config}
+        pattern = tuple((name, _key(value)) for name, value in values.items())
+        if pattern not in self._patterns:
+            self._patterns[pattern] = values
+            for name in self._parameters.keys() & values.keys():
+                self._n_having[name] += 1
+
+    def conditions(self) -> dict[str, dict[str, list[Any]]]:
+        """Return the conditions of each parameter: values by the parameter on which it depends."""
+        n_patterns = len(self._patterns)
+        if self._conditions[0] != n_patterns:
+            configs = list(self._patterns.values())
+            found = {name: dict[str, list[Any]]() for name in self._parameters}
+            for name, n_having in self._n_having.items():
+                if 0 < n_having < n_patterns and name not in self._free:
+                    found[name] = _conditions(name, self._parameters, self._parents, configs)
+                    if not found[name]:
+                        self._free.add(name)  # further configs cannot tell these apart
+            self._conditions = n_patterns, found
+        return self._conditions[1]
+
+    def space(self) -> Space:
+        """Return the space of the parameters with these conditions."""
+        conditions = self.conditions()
+        return Space(
+            {
+                name: parameter.described() | {"when": conditions[name]}
+                for name, parameter in self._parameters.items()
+            }
+        )
 
 
 def _conditions(
-    name: str, parameters: Mapping[str, Parameter], configs: Sequence[Mapping[str, Any]]
+    name: str,
+    parameters: Mapping[str, Parameter],
+    candidates: Collection[str],
+    configs: Sequence[Mapping[str, Any]],
 ) -> dict[str, list[Any]]:
     when: dict[str, list[Any]] = {}
     having = [config for config in configs if name in config]
     others = [config for config in configs if name not in config]
     earlier = [set(takewhile(lambda other: other != name, config)) for config in having]
     parents = [
-        parent
-        for parent, parameter in parameters.items()
-        if parameter.size <= _FEW and having and all(parent in names for names in earlier)
+        parent for parent in parameters if parent in candidates and all(parent in names for names in earlier)
     ]
     while others:
         left = {}
