@@ -6,8 +6,9 @@ proposes only in the process that claims the job.
 
 from __future__ import annotations
 
+import json
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf, isnan
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,11 +19,11 @@ from onlineauto.tune.schedulers import Decision, ResumeFrom, Scheduler, State
 from onlineauto.tune.searchers import Searcher
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.outcome import VALUE, losses_of
-from onlineauto.tune.spaces import Space
+from onlineauto.tune.spaces import Config, Space
 from onlineauto.tune.trial import Trial, may_become
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from onlineauto.tune.schedulers import Suggestion
     from onlineauto.tune.store import Record
@@ -33,6 +34,20 @@ _MAY_END = ("told", "failed", "idle")
 """Kinds of records after which a study may be done."""
 TRIES = 3
 """Number of processes that a trial may lose without progress before it fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A proposal that was made from the first `n_trials` trials of a study, while its log was not locked."""
+
+    config: Config
+    n_trials: int
+    seconds: float
+
+    def is_taken(self, progress: Progress) -> bool:
+        """Return whether another trial began with this config since the proposal was made."""
+        later = range(self.n_trials, len(progress.trials))
+        return any(progress.trials[number].config == self.config for number in later)
 
 
 class Progress(PlainState):
@@ -96,12 +111,20 @@ class Progress(PlainState):
         return None if self._best is None else self._best[-1]
 
     @property
+    def has_waiting(self) -> bool:
+        """True if the job of a trial waits for a process."""
+        return bool(self._waiting)
+
+    @property
     def is_done(self) -> bool:
         """True if there is no job now, and there will never be one."""
         return not self._waiting and self.scheduler.is_done
 
-    def decide(self, owner: str) -> Record | None:
-        """Return the next record (``asked``, ``idle`` or ``failed``) or None; the caller must `apply` it."""
+    def decide(self, owner: str, draft: Draft | None = None) -> Record | None:
+        """Return the next record (``asked``, ``idle`` or ``failed``) or None; the caller must `apply` it.
+
+        If the scheduler asks for a proposal and there is a `draft`, the searcher is not called.
+        """
         if self._waiting:
             trial = self.trials[self._waiting[0]]
             times, step = self._losses.get(trial.number, (0, 0))
@@ -111,7 +134,11 @@ class Progress(PlainState):
             self._decided = _next_attempt(trial, owner)
             return self._decided
         refusals = self.searcher.refusals
-        suggested = self.scheduler.suggest(self.searcher)
+        self.searcher.draft = None if draft is None else draft.config
+        try:
+            suggested = self.scheduler.suggest(self.searcher)
+        finally:
+            self.searcher.draft = None
         if suggested is None:
             changed = self.searcher.refusals > refusals
             self._decided = self._idle_record(refusals) if changed else None
@@ -436,11 +463,33 @@ class Progress(PlainState):
         limits = [self.searcher.limit, self.scheduler.setting.max_resource]
         return {**super().state_dict(), "limits": limits}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state. The scheduler and the searcher must have begun with the settings of that state."""
-        self.searcher.limit, most = state["limits"]
+    def draft(self, fresh: Progress, branch: int) -> Callable[[], Draft | None]:
+        """Return a function that makes the next proposal from a copy of the scheduler and the searcher.
+
+        The copy is in `fresh`, a state before the first record. The function returns None if the scheduler
+        asks for no proposal.
+        """
+        parts = {name: getattr(self, name).state_dict() for name in ("scheduler", "searcher")}
+        fresh._load_limits([self.searcher.limit, self.scheduler.setting.max_resource])
+        for name, state in json.loads(json.dumps(parts)).items():
+            getattr(fresh, name).load_state_dict(state)
+        searcher, n_trials = fresh.searcher, len(self.trials)
+        searcher.branch = branch
+
+        def propose() -> Draft | None:
+            fresh.scheduler.suggest(searcher)
+            return None if searcher.proposed is None else Draft(searcher.proposed, n_trials, searcher.seconds)
+
+        return propose
+
+    def _load_limits(self, limits: Sequence[Any]) -> None:
+        self.searcher.limit, most = limits
         if most != self.scheduler.setting.max_resource:
             self.scheduler.extend(replace(self.scheduler.setting, max_resource=most))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a state. The scheduler and the searcher must have begun with the settings of that state."""
+        self._load_limits(state["limits"])
         super().load_state_dict(state)
         self._ended, self._best = set(), None
         for trial in (*self.trials.values(), *self.added.values()):

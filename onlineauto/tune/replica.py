@@ -15,6 +15,7 @@ from itertools import takewhile
 from math import inf
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
 from onlineauto.errors import OptionError, StoreError, UnreachableError, kind_of, short_repr
 from onlineauto.tune.leases import Heartbeat, new_owner
@@ -28,7 +29,7 @@ from onlineauto.tune.trial import Job, claim_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from onlineauto.tune.progress import Progress
+    from onlineauto.tune.progress import Draft, Progress
     from onlineauto.tune.schedulers import Decision
     from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.store import Record, Store
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("onlineauto")
 _SNAPSHOT_AFTER: Final = 1000
 """A snapshot is saved once the log has grown by this number of records and by a quarter since the last."""
+_SLOW: Final = 0.02
+"""Seconds of a proposal from which on the next one is made while the log is not locked."""
+_MOST_DRAFTS: Final = 3
+"""Number of proposals that other trials may take before one is made while the log is locked."""
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
@@ -61,6 +66,10 @@ class Replica:
         self._unfit: dict[int, str] = {}  # by version: the reason to skip a record
         self._reported: set[int] = set()
         self._reasons: set[str] = set()
+        self._is_shared = False  # whether another process has claimed a job since this one claimed its first
+        self._has_claimed = False
+        self._drafting = 0  # number of threads that make a proposal
+        self._n_drafts = 0
 
     @property
     def progress(self) -> Progress:
@@ -118,6 +127,33 @@ class Replica:
         decided = copy.decide("")
         return decided is not None and decided["kind"] == "asked"
 
+    def draft(self) -> Draft | None:
+        """Make the next proposal without a lock if proposals are slow and there may be one.
+
+        If other processes or threads may propose at the same time, the proposal uses random numbers of its
+        own. Otherwise, it is the same as under the lock.
+        """
+        with self.lock:
+            if self.progress.searcher.seconds < _SLOW:
+                return None
+            self.refresh()
+            if self.found_no_job or self.progress.has_waiting:
+                return None
+            is_alone = not self._is_shared and not self._drafting
+            branch = 0 if is_alone else (crc32(self._owner.encode()) << 32) + self._n_drafts
+            propose = self.progress.draft(self.settings.progress(), branch)
+            self._n_drafts += 1
+            self._drafting += 1
+        draft = None
+        try:
+            draft = propose()
+        finally:
+            with self.lock:
+                self._drafting -= 1
+                if draft is not None:
+                    self.progress.searcher.seconds = draft.seconds
+        return draft
+
     @property
     def is_done(self) -> bool:
         """True if no job is running, and there will never be another job."""
@@ -126,14 +162,23 @@ class Replica:
 
     def ask(self) -> Job | None:
         """Claim the next job and return it; None if there is no job now."""
-        with self.lock:
-            while True:
-                record = self._append_decision(lambda progress: progress.decide(self._owner))
-                if record is not None and record["kind"] == "failed":
-                    continue  # this trial lost each of its processes; there may be another job
+        drafts = 0
+        while True:
+            draft = self.draft() if drafts < _MOST_DRAFTS else None
+
+            def decide(progress: Progress, draft: Draft | None = draft) -> Record | None:
+                is_taken = draft is not None and draft.is_taken(progress)
+                return None if is_taken else progress.decide(self._owner, draft)
+
+            with self.lock:
+                record = self._append_decision(decide)
                 if record is not None and record["kind"] == "asked":
                     return self._job(record)
-                if not self._end_unfinished():
+                if record is not None and record["kind"] == "failed":
+                    continue  # this trial lost each of its processes; there may be another job
+                if record is None and draft is not None and draft.is_taken(self.progress):
+                    drafts += 1
+                elif not self._end_unfinished():
                     self._empty_at = self.progress.version
                     return None
 
@@ -245,6 +290,7 @@ class Replica:
             progress.completed_step(trial),
         )
         self.heartbeat.add(claim_of(job))
+        self._has_claimed = True
         return job
 
     def _end(self, job: Job, record: Record, commit: Callable[[Claim, Record], int]) -> None:
@@ -313,6 +359,8 @@ class Replica:
         """Apply records, or skip those that do not fit."""
         for record in records:
             version = progress.version + 1
+            if self._has_claimed and record.get("kind") == "asked" and record.get("owner") != self._owner:
+                self._is_shared = True
             if version in self._unfit:
                 progress.skip(record, self._unfit[version])
             else:

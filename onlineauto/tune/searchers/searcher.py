@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import contextmanager
 from math import inf
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.errors import OptionError
@@ -51,6 +52,10 @@ class Searcher(ABC):
         self.count = 0  # number of calls of `propose`
         self.refusals = 0  # number of times that the scheduler got no new trial
         self._begun = 0
+        self.seconds = 0.0  # the duration of the last call of `propose` in this process
+        self.proposed: Config | None = None  # the config that it returned
+        self.draft: Config | None = None  # the next proposal, if it was made before this call of `ask`
+        self.branch = 0  # processes that propose at the same time draw from different random numbers
         self.config_of_log: Config | None = None  # while a log is repeated: that of its next trial
         self._repeats = False
         self._draw = Draw(seed, _PURPOSE)
@@ -152,13 +157,18 @@ class Searcher(ABC):
         self.count += 1
         if self._repeats:
             return self.config_of_log
-        config = self.propose(number, self._draw.at(number))
+        if self.draft is not None:
+            return self.draft
+        began = perf_counter()
+        config = self.propose(number, self._draw.at(number, self.branch))
+        self.seconds = perf_counter() - began
         try:
-            return None if config is None else self.space.check(config)
+            self.proposed = None if config is None else self.space.check(config)
         except (OptionError, TypeError, AttributeError) as error:
             raise OptionError(
                 f"searcher {self.name!r} proposed {config!r}, which is not in the space: {error}"
             ) from error
+        return self.proposed
 
     @contextmanager
     def repeating(self, config: Config | None) -> Iterator[None]:

@@ -20,8 +20,8 @@ class Draw:
         self._generator = np.random.Generator(bits)
         self._bits = bits
 
-    def at(self, number: int) -> np.random.Generator:
+    def at(self, number: int, branch: int = 0) -> np.random.Generator:
         """Return the generator of a number; this invalidates the generator that was returned before."""
-        self._state["state"]["counter"][:] = (0, number, 0, 0)
+        self._state["state"]["counter"][:] = (0, number, branch, 0)
         self._bits.state = self._state  # type: ignore[assignment]
         return self._generator
