@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from onlineauto.errors import OptionError
 from onlineauto.tune.plain import PlainState
 from onlineauto.tune.record_checks import SkippedRecord, UnfitRecord, check_record
-from onlineauto.tune.schedulers import Decision, ResumeFrom, Scheduler, State
+from onlineauto.tune.schedulers import Decision, ResumeFrom, Scheduler, State, WaitingTrial
 from onlineauto.tune.searchers import Searcher
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.outcome import VALUE, losses_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from onlineauto.tune.schedulers import Suggestion
+    from onlineauto.tune.schedulers.scheduler import Available
     from onlineauto.tune.store import Record
     from onlineauto.tune.trial import Job
 
@@ -120,27 +121,27 @@ class Progress(PlainState):
         """True if there is no job now, and there will never be one."""
         return not self._waiting and self.scheduler.is_done
 
-    def decide(self, owner: str, draft: Draft | None = None) -> Record | None:
+    def decide(
+        self, owner: str, draft: Draft | None = None, available: Available | None = None
+    ) -> Record | None:
         """Return the next record (``asked``, ``idle`` or ``failed``) or None; the caller must `apply` it.
 
         If the scheduler asks for a proposal and there is a `draft`, the searcher is not called.
         """
-        if self._waiting:
-            trial = self.trials[self._waiting[0]]
-            times, step = self._losses.get(trial.number, (0, 0))
-            if times >= TRIES:
-                reason = f"its process was lost {times} times after step {step}; it is not tried again"
-                return _failed_record(trial, reason)
-            self._decided = _next_attempt(trial, owner)
-            return self._decided
+        waiting = self._choose([self.trials[number] for number in self._waiting], available)
+        if waiting is not None:
+            return self._decide_waiting(self.trials[self._waiting[waiting]], owner)
         refusals = self.searcher.refusals
         self.searcher.draft = None if draft is None else draft.config
+        self.searcher.first = self._choose(self.enqueued(), available) or 0
         try:
             suggested = self.scheduler.suggest(self.searcher)
         finally:
-            self.searcher.draft = None
+            self.searcher.draft, self.searcher.first = None, 0
         if suggested is None:
             changed = self.searcher.refusals > refusals
+            if self._waiting and not changed:
+                return self._decide_waiting(self.trials[self._waiting[0]], owner)
             self._decided = self._idle_record(refusals) if changed else None
             return self._decided
         earlier = self.trials.get(suggested.trial)
@@ -157,6 +158,44 @@ class Progress(PlainState):
         self._decided = _job_record(trial_number, attempt, owner, config, resource, came_from)
         check_record(self._decided, self.trials)
         return self._decided
+
+    def _decide_waiting(self, trial: Trial, owner: str) -> Record:
+        """Return the record that claims a waiting job, or fails a trial that was lost too often."""
+        times, step = self._losses.get(trial.number, (0, 0))
+        if times >= TRIES:
+            reason = f"its process was lost {times} times after step {step}; it is not tried again"
+            return _failed_record(trial, reason)
+        self._decided = _next_attempt(trial, owner)
+        return self._decided
+
+    def _choose(self, queue: Sequence[Trial], available: Available | None) -> int | None:
+        """Return the index of the trial of a queue that the scheduler prefers, or None."""
+        scheduler = self.scheduler
+        if not queue or type(scheduler).choose is Scheduler.choose:
+            return 0 if queue else None
+        waiting = [
+            WaitingTrial(
+                trial.number,
+                dict(trial.config),
+                trial.job_resource,
+                {} if available is None else available.needed(trial.config),
+            )
+            for trial in queue
+        ]
+        index = scheduler.choose(waiting, {} if available is None else available.free())
+        if index is not None and (type(index) is not int or not 0 <= index < len(queue)):
+            raise OptionError(
+                f"scheduler {scheduler.name!r} chose {index!r} of {len(queue)} waiting trials: return an "
+                f"index from 0 to {len(queue) - 1}, or None"
+            )
+        return index
+
+    def enqueued(self) -> list[Trial]:
+        """Return the enqueued configs as trials, numbered as if they began next, in this order."""
+        return [
+            Trial(number, dict(config), State.PENDING, attempt=-1)
+            for number, config in enumerate(self.searcher.queued, len(self.trials))
+        ]
 
     def reclaimed(self, job: Job, owner: str) -> Record | None:
         """Return the record that claims a job whose lease has expired; None if the job has a new owner."""
@@ -272,8 +311,6 @@ class Progress(PlainState):
             expected = self._idle_record(self.searcher.refusals)
             if record != expected:
                 raise UnfitRecord(f"it says {record}, and here it would be {expected}")
-            if self._waiting:
-                raise UnfitRecord(f"trial {self._waiting[0]} waits for a job")
             if (suggestion := self._suggest_again(None)) is not None:
                 raise ValueError(f"the scheduler has a job: {suggestion}")
         self._decided = None

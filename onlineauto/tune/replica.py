@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.progress import Draft, Progress
     from onlineauto.tune.schedulers import Decision
+    from onlineauto.tune.schedulers.scheduler import Available
     from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.store import Record, Store
 
@@ -160,15 +161,15 @@ class Replica:
         with self.lock:
             return self.progress.is_done
 
-    def ask(self) -> Job | None:
+    def ask(self, available: Available | None = None) -> Job | None:
         """Claim the next job and return it; None if there is no job now."""
-        drafts = 0
+        drafts, is_idle = 0, False
         while True:
             draft = self.draft() if drafts < _MOST_DRAFTS else None
 
             def decide(progress: Progress, draft: Draft | None = draft) -> Record | None:
                 is_taken = draft is not None and draft.is_taken(progress)
-                return None if is_taken else progress.decide(self._owner, draft)
+                return None if is_taken else progress.decide(self._owner, draft, available)
 
             with self.lock:
                 record = self._append_decision(decide)
@@ -176,6 +177,9 @@ class Replica:
                     return self._job(record)
                 if record is not None and record["kind"] == "failed":
                     continue  # this trial lost each of its processes; there may be another job
+                if record is not None and self.progress.has_waiting and not is_idle:
+                    is_idle = True
+                    continue  # the scheduler left the waiting trials for a new one, which there is not
                 if record is None and draft is not None and draft.is_taken(self.progress):
                     drafts += 1
                 elif not self._end_unfinished():

@@ -499,7 +499,7 @@ class Study(StudyView):
             callbacks=callbacks,
         )
         if self.is_done and self._n_attempts() == attempts:
-            n_trials = sum(trial.number >= 0 for trial in self.trials)
+            n_trials = len(self._replica.progress.trials)
             most = self.settings.max_trials
             _LOG.warning(
                 "the study %r is done, and runs no job: it has had %d trials%s; %s continues it",

@@ -81,10 +81,17 @@ class StudyView:
 
     @property
     def trials(self) -> list[Trial]:
-        """Copies of all trials, by number; those of other studies, -1, -2, …, are at the end of the list."""
+        """Copies of all trials, by number; those of other studies, -1, -2, …, are at the end of the list.
+
+        Enqueued configs are trials that are PENDING, with the numbers they get if they begin in this order.
+        """
         with self._replica.lock:
-            trials, added = self._replica.progress.trials, self._replica.progress.added
-            return [copy_trial(group[number]) for group in (trials, added) for number in sorted(group)]
+            progress = self._replica.progress
+            trials, added = (
+                [copy_trial(group[number]) for number in sorted(group)]
+                for group in (progress.trials, progress.added)
+            )
+            return [*trials, *progress.enqueued(), *added]
 
     @property
     def best(self) -> Trial | None:

@@ -75,7 +75,7 @@ class Trial:
     number: int  # Trials are numbered 0, 1, 2, …
     config: Config
     state: State = State.RUNNING
-    attempt: int = 0  # The number of its last job, from 0.
+    attempt: int = 0  # The number of its last job, from 0; -1 if it was enqueued and has not begun.
     job_resource: int = 0  # The resource of its last job.
     resume_from: ResumeFrom | None = None  # The checkpoint that its last job began with.
     values: dict[int, float] = field(default_factory=dict)  # By resource: the value with which a job ended.

@@ -105,10 +105,11 @@ class StudyWatch(StudyView):
     def summary(self) -> Description:
         """Return the number of trials by state, and the incumbent."""
         with self._replica.lock:
-            trials, best = self._replica.progress.trials, self.best
+            progress, best = self._replica.progress, self.best
+            trials = [*progress.trials.values(), *progress.enqueued()]
             return {
                 "name": self.name,
-                "states": Counter(str(trial.state) for trial in trials.values()),
+                "states": Counter(str(trial.state) for trial in trials),
                 "trials": len(trials),
                 "is_done": self.is_done,
                 "objectives": self.objectives,

@@ -446,7 +446,10 @@ def test_a_study_ends_with_configs_in_the_queue() -> None:
     while (job := study.ask()) is not None:
         study.tell(job, 0.5)
     assert study.is_done
-    assert [trial.config["depth"] for trial in study.trials] == [1]
+    assert [(trial.config["depth"], trial.state) for trial in study.trials] == [
+        (1, State.TERMINATED),
+        (2, State.PENDING),
+    ]
 
 
 def test_the_types_that_users_build_on_are_public() -> None:

@@ -137,7 +137,7 @@ class StudyJob:
 
     def _check_value(self) -> None:
         """Raise an error if the study has ended without a value, because all its trials failed."""
-        trials = self.study.trials
+        trials = [trial for trial in self.study.trials if trial.attempt >= 0]
         if trials and self.study.best is None and all(trial.error for trial in trials):
             first = trials[0]
             raise OnlineautoError(f"all {len(trials)} trials failed, trial {first.number}: {first.error}")

@@ -17,6 +17,7 @@ from onlineauto.tune.schedulers.scheduler import (
     Setting,
     State,
     Suggestion,
+    WaitingTrial,
 )
 
 __all__ = ["SCHEDULERS", "Decision", "ResumeFrom", "Scheduler", "Setting", "State", "Suggestion", "register"]
@@ -34,5 +35,25 @@ SCHEDULERS: Parts[type[Scheduler]] = Parts(
         "fifo": FifoScheduler,
     },
 )
+__all__ = [
+    "SCHEDULERS",
+    "Decision",
+    "ResumeFrom",
+    "Scheduler",
+    "Setting",
+    "State",
+    "Suggestion",
+    "WaitingTrial",
+]
+
+SCHEDULERS: Mapping[str, type[Scheduler]] = {
+    "hyperband": Hyperband,
+    "race": Race,
+    "dehb": Dehb,
+    "asha": Asha,
+    "median": Median,
+    "pbt": Pbt,
+    "fifo": FifoScheduler,
+}
 """Schedulers by name."""
 register = SCHEDULERS.register

@@ -11,7 +11,7 @@ from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.plain import as_int, count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from onlineauto.tune.searchers.searcher import Searcher
     from onlineauto.tune.spaces import Config, Space
@@ -23,7 +23,7 @@ class State(StrEnum):
     """The state of a trial."""
 
     PENDING = "PENDING"
-    """The job waits for a worker, because its worker was lost, or it failed and is tried again."""
+    """The trial waits for a worker: its config was enqueued, its worker was lost, or it is tried again."""
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
     """The trial has a result, and may be resumed from it."""
@@ -53,6 +53,22 @@ class Suggestion(NamedTuple):
     config: Config
     resource: int  # The resource at the end of the job, counted from the beginning of the trial.
     resume_from: ResumeFrom | None = None  # The checkpoint to begin with; None to begin from scratch.
+
+
+class WaitingTrial(NamedTuple):
+    """A trial of the queue: its job waits for a worker, or it was enqueued and has not begun."""
+
+    trial: int  # Its number; of an enqueued config, the number it gets if no other new trial begins before.
+    config: Config
+    resource: int  # The resource at the end of its job; 0 if it has not begun.
+    needs: Mapping[str, float]  # The resources that it needs; empty if the worker has declared none.
+
+
+class Available(NamedTuple):
+    """The resources of the process that asks for a job."""
+
+    free: Callable[[], Mapping[str, float]]  # Returns the free amount of each resource.
+    needed: Callable[[Config], Mapping[str, float]]  # Returns the resources that a trial needs.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +142,16 @@ class Scheduler(ABC):
         may be no more trials. A call that returns None changes the state only if the searcher has refused a
         config.
         """
+
+    def choose(self, waiting: Sequence[WaitingTrial], free: Mapping[str, float]) -> int | None:  # noqa: ARG002
+        """Return the index of the trial of a queue that begins next; the first by default.
+
+        There are two queues: trials whose job waits for a worker, before `suggest` is called, and enqueued
+        configs, before `suggest` begins one. None leaves the first queue for now; if `suggest` has no other
+        job, the first trial begins. `free` has the free resources of the process that asks, as passed to
+        `Workers`. The log does not contain them, so this method must not change the state.
+        """
+        return 0
 
     def on_details(self, trial: int, details: Mapping[str, Any]) -> None:  # noqa: B027
         """Receive the details of the next loss of a trial, if it has any, as plain JSON."""

@@ -60,6 +60,7 @@ class Searcher(ABC):
         self._repeats = False
         self._draw = Draw(seed, _PURPOSE)
         self._queue: deque[Config] = deque()
+        self.first = 0  # the index of the enqueued config that begins next
 
     @abstractmethod
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:
@@ -124,16 +125,16 @@ class Searcher(ABC):
         self._queue.append(config)
 
     @property
-    def queued(self) -> bool:
-        """True if an enqueued config waits."""
-        return bool(self._queue)
+    def queued(self) -> list[Config]:
+        """The enqueued configs that wait."""
+        return list(self._queue)
 
     def ask(self, unwanted: Callable[[Config], bool] | None = None) -> Config | None:
         """Return the next config: an enqueued one, or a proposal; None if there are no more.
 
         A proposal that is `unwanted` is dropped. None is then returned, which does not count as a refusal.
         """
-        queued, over = self.queued, self._is_over()
+        queued, over = bool(self._queue), self._is_over()
         config = self._next()
         if config is None and self._repeats and not over and not self.may_end(self.count - 1):
             if unwanted is None:
@@ -152,7 +153,11 @@ class Searcher(ABC):
         if self._is_over():
             return None
         if self._queue:
-            return self._queue.popleft()
+            repeated = self._repeats and self.config_of_log in self._queue
+            index = self._queue.index(self.config_of_log or {}) if repeated else self.first
+            config = self._queue[index]
+            del self._queue[index]
+            return config
         number = self.count
         self.count += 1
         if self._repeats:
@@ -160,13 +165,13 @@ class Searcher(ABC):
         if self.draft is not None:
             return self.draft
         began = perf_counter()
-        config = self.propose(number, self._draw.at(number, self.branch))
+        proposal = self.propose(number, self._draw.at(number, self.branch))
         self.seconds = perf_counter() - began
         try:
-            self.proposed = None if config is None else self.space.check(config)
+            self.proposed = None if proposal is None else self.space.check(proposal)
         except (OptionError, TypeError, AttributeError) as error:
             raise OptionError(
-                f"searcher {self.name!r} proposed {config!r}, which is not in the space: {error}"
+                f"searcher {self.name!r} proposed {proposal!r}, which is not in the space: {error}"
             ) from error
         return self.proposed
 

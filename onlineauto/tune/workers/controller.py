@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from onlineauto.tune.replica import Replica
+    from onlineauto.tune.schedulers.scheduler import Available
     from onlineauto.tune.store.checkpoints import Checkpoints
     from onlineauto.tune.store.protocol import Claim
     from onlineauto.tune.trial import Job
@@ -93,10 +94,10 @@ class Controller:
     def _ends(self) -> bool:
         return self._left <= 0 or any(stopper.ends_run() for stopper in self._stoppers)
 
-    def next(self) -> Job | None:
+    def next(self, available: Available | None = None) -> Job | None:
         """Claim a job and return it; None if there is no job now."""
         while not self._ends:
-            job = self._retry_store(self._replica.ask)
+            job = self._retry_store(partial(self._replica.ask, available))
             if job is None:
                 return None
             value = None if self._repeats else self._replica.known_value(job)

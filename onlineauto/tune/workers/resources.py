@@ -140,13 +140,18 @@ class Workers:
                 )
         return needs
 
+    def free(self, running: Iterable[Config]) -> dict[str, float]:
+        """Return the free amount of each resource beside running trials."""
+        used: Counter[str] = Counter()
+        for config in running:
+            used.update(self.needed(config))
+        return {name: amount - used[name] for name, amount in self.has.items()}
+
     def are_free(self, config: Config, running: Iterable[Config]) -> bool:
         """Return whether the resources of a trial are free beside running trials; raise as `needed` does."""
         needs = self.needed(config)
-        used: Counter[str] = Counter()
-        for other in running if needs else ():
-            used.update(self.needed(other))
-        return all(used[name] + amount <= self.has[name] + _SLACK for name, amount in needs.items())
+        free = self.free(running) if needs else {}
+        return all(amount <= free[name] + _SLACK for name, amount in needs.items())
 
 
 def check_count(count: Any) -> None:
@@ -219,6 +224,20 @@ class RayWorkers:
         several = isinstance(needs, Sequence) and not isinstance(needs, str)
         first, *more = [_check_needs(bundle) for bundle in (needs if several else [needs])] or [{}]
         return tuple(tuple(sorted(bundle.items())) for bundle in [{"CPU": 1, **first}, *more])
+
+    def needed(self, config: Config) -> Mapping[str, float]:
+        """Return the resources that a trial needs, over all bundles."""
+        total: Counter[str] = Counter()
+        for bundle in self.bundles(config):
+            total.update(dict(bundle))
+        return total
+
+    def free(self, running: Iterable[Config]) -> dict[str, float]:
+        """Return the free resources of the cluster to which this process is connected."""
+        del running
+        from onlineauto.work.on_ray import imported_ray
+
+        return dict(imported_ray().available_resources())
 
     def are_free(self, config: Config, running: Iterable[Config]) -> bool:
         """Return True if the demand of a trial is valid: Ray itself tracks the free resources."""

@@ -11,6 +11,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.schedulers.scheduler import Available
 from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.store.checkpoints import MemoryCheckpoints
 from onlineauto.tune.workers.controller import Controller
@@ -20,7 +21,7 @@ from onlineauto.tune.workers.trainable import Trainable, n_arguments, takes_conf
 from onlineauto.work.crew import Crew, WorkerLost
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from onlineauto.tune.replica import Replica
@@ -152,7 +153,7 @@ class _Pool:
         count = workers.count
         self._count = count if isinstance(count, Headcount) else Headcount(count)
         self._noticed = _NOTICED if isinstance(count, Headcount) else None
-        self._are_free = workers.are_free
+        self._workers = workers
         self._lacks = False  # whether the next job waits for resources of another job
 
     def run(self) -> None:
@@ -228,11 +229,13 @@ class _Pool:
 
     def _next(self) -> Job | None:
         """Return the next job if its resources are free. Otherwise postpone it; no later job overtakes it."""
-        job = None if self._lacks else self._controller.next()
+        running = [job.config for job in self._crew.busy.values()]
+        available = Available(lambda: self._workers.free(running), self._needed)
+        job = None if self._lacks else self._controller.next(available)
         if job is None:
             return None
         try:
-            if self._are_free(job.config, [running.config for running in self._crew.busy.values()]):
+            if self._workers.are_free(job.config, running):
                 return job
         except Exception as error:  # a function of the config may raise anything
             self._controller.end(job, TaskFailed(f"{type(error).__name__}: {error}", traceback.format_exc()))
@@ -241,6 +244,13 @@ class _Pool:
         self._lacks = bool(self._crew.busy)
         self._controller.postpone(job)
         return None
+
+    def _needed(self, config: Config) -> Mapping[str, float]:
+        """Return the resources that a trial needs; nothing if `needs` raises, which later fails the trial."""
+        try:
+            return self._workers.needed(config)
+        except Exception:  # a function of the config may raise anything
+            return {}
 
     def _receive(self, worker: Any, job: Job, message: Any) -> None:
         """Receive a message of a worker, or its end."""
