@@ -14,13 +14,13 @@ import numpy as np
 
 from onlineauto.errors import OnlineautoError, OptionError, StoreError, short_repr
 from onlineauto.tune.plain import count, number, scalar
-from onlineauto.tune.schedulers import Decision, State
+from onlineauto.tune.schedulers import Decision
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.outcome import Outcome
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
 from onlineauto.tune.store import LeaseLost, MemoryStore
-from onlineauto.tune.trial import Reason, copy_trial
+from onlineauto.tune.trial import Reason, TrialState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -58,6 +58,22 @@ class ActiveTrial:
         self._from_zero: bool | None = None
         self._stops = False
         self._constraints: dict[str, float] = {}
+        self._start = time.time()
+
+    @property
+    def maximizes(self) -> bool:
+        """True if higher values of the first objective are better."""
+        return next(iter(self._replica.progress.objectives.values())) < 0
+
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        """The attributes of `set_user_attr`."""
+        with self._replica.lock:
+            return dict(self._replica.progress.trials[self.number].user_attrs)
+
+    def set_user_attr(self, key: str, value: Any) -> None:
+        """Store an attribute of this trial, which JSON can represent, at once."""
+        self._replica.note({"user_attrs": {key: value}}, self.number)
 
     def suggest_float(
         self,
@@ -72,6 +88,8 @@ class ActiveTrial:
     ) -> float:
         """Return a number between two bounds, both included; with `log`, on a logarithmic scale.
 
+        With `step`, only `low`, ``low + step``, … are valid.
+
         `prior` is a value that is believed to be good, with a `spread`, as for `Float`.
 
         Raises
@@ -79,11 +97,7 @@ class ActiveTrial:
         OptionError
             If the bounds are not valid, or the name was suggested with other bounds before.
         """
-        if step is not None:
-            raise OptionError(
-                f"{name}: step = {step!r} is not supported for floats; use suggest_int, and scale"
-            )
-        return float(self._suggest(name, Float(low, high, log=log, prior=prior, spread=spread)))
+        return float(self.suggest(name, Float(low, high, log=log, step=step, prior=prior, spread=spread)))
 
     def suggest_int(
         self,
@@ -97,17 +111,25 @@ class ActiveTrial:
         spread: float = 0.25,
     ) -> int:
         """Return a whole number between two bounds, both included; as for `suggest_float`."""
-        if step != 1:
-            raise OptionError(
-                f"{name}: step = {step!r} is not supported; suggest a smaller number, and scale"
-            )
-        return int(self._suggest(name, Int(low, high, log=log, prior=prior, spread=spread)))
+        return int(self.suggest(name, Int(low, high, log=log, step=step, prior=prior, spread=spread)))
 
     def suggest_categorical(
         self, name: str, choices: Sequence[Any], *, prior: Any = None, spread: float = 0.5
     ) -> Any:
         """Return one of a few values: text, numbers, booleans or None; as for `suggest_float`."""
-        return self._suggest(name, Categorical(choices, prior=prior, spread=spread))
+        return self.suggest(name, Categorical(choices, prior=prior, spread=spread))
+
+    def suggest_uniform(self, name: str, low: float, high: float) -> float:
+        """Return a number between two bounds; the same as `suggest_float`."""
+        return self.suggest_float(name, low, high)
+
+    def suggest_loguniform(self, name: str, low: float, high: float) -> float:
+        """Return a number on a logarithmic scale; the same as `suggest_float` with `log`."""
+        return self.suggest_float(name, low, high, log=True)
+
+    def suggest_discrete_uniform(self, name: str, low: float, high: float, q: float) -> float:
+        """Return a multiple of a step; the same as `suggest_float` with the step `q`."""
+        return self.suggest_float(name, low, high, step=q)
 
     def report(self, value: float, step: int) -> None:
         """Record an intermediate value. Steps count from 0 or from 1.
@@ -126,7 +148,8 @@ class ActiveTrial:
             self._from_zero = first == 0
         self._last = first + self._from_zero, reported
         with self._replica.lock:
-            decision = self._replica.report(self._job, *self._last, suggested=self._unproposed())
+            counted = {"from_zero": True} if self._from_zero else {}
+            decision = self._replica.report(self._job, *self._last, suggested=self._unproposed() | counted)
         self._stops = decision is Decision.STOP
 
     def should_prune(self) -> bool:
@@ -162,7 +185,7 @@ class ActiveTrial:
         """Commit an outcome: at a resource if the scheduler accepts any, or else where the job stops."""
         with self._replica.lock:
             place = resource if self._is_free() else None
-            self._replica.tell_outcome(self._job, outcome, suggested=self._unproposed(), resource=place)
+            self._replica.tell_outcome(self._job, outcome, suggested=self._at_end(), resource=place)
 
     def _outcome(self, value: Any) -> Outcome:
         outcome = Outcome.of(value, [*self._replica.progress.objectives])
@@ -185,13 +208,18 @@ class ActiveTrial:
     def fail(self, why: str, *, final: bool) -> None:
         """Record that the trial failed."""
         with self._replica.lock:
-            self._replica.fail(self._job, why, self._unproposed(), final=final)
+            self._replica.fail(self._job, why, self._at_end(), final=final)
+
+    def _at_end(self) -> dict[str, Any]:
+        """Return the part of the last record with the suggested values and the times."""
+        return self._unproposed() | {"times": [self._start, time.time()]}
 
     def _is_free(self) -> bool:
         """Return whether the scheduler accepts a value at any resource."""
         return isinstance(self._replica.progress.scheduler, FifoScheduler)
 
-    def _suggest(self, name: str, parameter: Parameter) -> Any:
+    def suggest(self, name: str, parameter: Parameter) -> Any:
+        """Return a value of a parameter: a `Float`, an `Int` or a `Categorical`."""
         if not isinstance(name, str):
             raise OptionError(f"{name!r} is not a name of a parameter: give a text")
         with self._replica.lock:
@@ -327,8 +355,8 @@ class OptimizeRun:
             with self._lock:
                 self._running -= 1
         with replica.lock:
-            done = copy_trial(replica.progress.trials[job.trial])
-        if done.error and done.state is State.ERRORED:
+            done = self._study.copied(replica.progress.trials[job.trial])
+        if done.error and TrialState.of(done, 0) is TrialState.FAIL:
             _LOG.warning("trial %d failed: %s", job.trial, done.error)
         for callback in self._callbacks:
             callback(self._study, done)

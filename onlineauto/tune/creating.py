@@ -8,18 +8,21 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError, short_repr
+from onlineauto.tune.objective_study import ObjectiveStudy
+from onlineauto.tune.samplers import Sampler
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler
 from onlineauto.tune.schedulers.fifo import FifoScheduler
+from onlineauto.tune.schedulers.pruning import Pruning
 from onlineauto.tune.settings import UNLIMITED
 from onlineauto.tune.store import DamagedLogError, open_store
 from onlineauto.tune.store.open_store import open_existing
-from onlineauto.tune.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.store import Store
+    from onlineauto.tune.study import Study
 
 _LOG: Final = logging.getLogger("onlineauto")
 _MODES: Final = {"minimize": "min", "maximize": "max", "min": "min", "max": "max"}
@@ -39,9 +42,9 @@ def create_study(
     eta: int = 3,
     lease: float | None = None,
     retries: int = 0,
-    sampler: None = None,
-    pruner: None = None,
-) -> Study:
+    sampler: Sampler | None = None,
+    pruner: Scheduler | None = None,
+) -> ObjectiveStudy:
     """Begin a study whose objective suggests parameters while it runs; see `Study.optimize`.
 
     Parameters
@@ -64,8 +67,9 @@ def create_study(
         As for `Study`, but one that does not need a declared space, as ``grid`` does.
     seed, max_resource, eta, lease, retries
         As for `Study`. Without `max_resource`, ``median`` and ``fifo`` have no limit on steps.
-    sampler, pruner : None
-        Not supported: give `searcher` and `scheduler`.
+    sampler, pruner : optional
+        In place of `searcher` and `seed`, and of `scheduler`: what a function of `onlineauto.tune.samplers`
+        or `onlineauto.tune.pruners` has returned.
 
     Raises
     ------
@@ -79,7 +83,14 @@ def create_study(
     >>> study.best_value < 1, sorted(study.best_params), len(study.trials)
     (True, ['x'], 30)
     """
-    _refuse(sampler, pruner)
+    if (sampler is not None and searcher is not None) or (pruner is not None and scheduler is not None):
+        raise OptionError("sampler and searcher are the same, pruner and scheduler too: give one of each")
+    parts: tuple[Any, Any] = sampler, pruner
+    if not isinstance(parts[0], Sampler | None) or not isinstance(parts[1], Scheduler | None):
+        wrong = f"sampler = {short_repr(sampler)}, pruner = {short_repr(pruner)}"
+        raise OptionError(f"{wrong}: give those of onlineauto.tune.samplers and onlineauto.tune.pruners")
+    if sampler is not None:
+        searcher, seed = sampler.searcher, sampler.seed
     if direction is not None and directions is not None:
         raise OptionError(f"direction = {short_repr(direction)} and directions: give one of them")
     if directions is None:
@@ -89,7 +100,9 @@ def create_study(
     else:
         modes = [_mode(word) for word in directions]
         mode = modes[0] if len(modes) == 1 else modes
-    scheduler = scheduler or ("median" if isinstance(mode, str) else "fifo")
+    if isinstance(pruner, Pruning) and mode == "max":
+        pruner = pruner.mirrored()
+    scheduler = pruner or scheduler or ("median" if isinstance(mode, str) else "fifo")
     name = f"study-{token_hex(8)}" if study_name is None else study_name
     store = open_store(storage, name)
     if not load_if_exists and store.load():
@@ -99,7 +112,7 @@ def create_study(
     if max_resource is None:
         kind = SCHEDULERS.get(scheduler) if isinstance(scheduler, str) else type(scheduler)
         max_resource = UNLIMITED if kind is not None and issubclass(kind, FifoScheduler) else None
-    return Study(
+    study = ObjectiveStudy(
         None,
         scheduler,
         searcher,
@@ -109,15 +122,25 @@ def create_study(
         seed=seed,
         max_resource=max_resource,
         eta=eta,
+        max_trials=len(sampler.grid) if sampler is not None and sampler.grid else None,
         lease=lease,
         retries=retries,
     )
+    if sampler is not None and study._replica.progress.version == 1:  # noqa: SLF001 - of the same package
+        for config in sampler.grid:
+            study.enqueue(config)
+    return study
 
 
-def load_study(*, study_name: str, storage: str | Store, sampler: None = None, pruner: None = None) -> Study:
-    """Return an existing study of a store, in its current state; the same as `Study.load`."""
-    _refuse(sampler, pruner)
-    return Study.load(study_name, storage=storage)
+def load_study(*, study_name: str, storage: str | Store, sampler: Any = None, pruner: Any = None) -> Study:
+    """Return an existing study of a store, in its current state.
+
+    It is an `ObjectiveStudy`, or a `Study` if its space was declared. `sampler` and `pruner` are not
+    supported, because a study keeps its own.
+    """
+    if sampler is not None or pruner is not None:
+        raise OptionError("sampler and pruner are not supported by load_study: a study keeps its own")
+    return ObjectiveStudy.load(study_name, storage=storage)
 
 
 def copy_study(
@@ -168,13 +191,6 @@ def copy_study(
             running.remove(job)
     for trial, attempt in running:
         store.append({"kind": "expired", "trial": trial, "attempt": attempt})
-
-
-def _refuse(sampler: Any, pruner: Any) -> None:
-    if sampler is not None or pruner is not None:
-        raise OptionError(
-            "sampler and pruner are not supported: give searcher=, seed= and scheduler= (tpe, 0 and median)"
-        )
 
 
 def _mode(direction: Any) -> str:

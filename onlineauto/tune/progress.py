@@ -68,6 +68,8 @@ class Progress(PlainState):
         "_owners": dict[int, str],
         "_unfinished": dict[int, int],
         "skipped": list[SkippedRecord],
+        "user_attrs": dict[str, Any],
+        "metric_names": list[str] | None,
     }
 
     def __init__(
@@ -79,6 +81,8 @@ class Progress(PlainState):
         self.added: dict[int, Trial] = {}
         self.trainable: str | None = None
         self.skipped: list[SkippedRecord] = []
+        self.user_attrs: dict[str, Any] = {}
+        self.metric_names: list[str] | None = None
         self.objectives, self._sign, self._retries = objectives, next(iter(objectives.values())), retries
         self._waiting: list[int] = []
         self._stopped: dict[int, int] = {}
@@ -97,6 +101,7 @@ class Progress(PlainState):
             "enqueued": self._enqueued,
             "added": self._added,
             "named": self._named,
+            "noted": self._noted,
             "asked": self._apply_asked,
             "reported": self._reported,
             "told": self._apply_told,
@@ -368,6 +373,11 @@ class Progress(PlainState):
     def _named(self, record: Record) -> None:
         self.trainable = record["trainable"]
 
+    def _noted(self, record: Record) -> None:
+        owner = self if record["trial"] is None else self.trials[record["trial"]]
+        owner.user_attrs |= record["user_attrs"]
+        self.metric_names = record.get("metric_names", self.metric_names)
+
     def _apply_asked(self, record: Record) -> None:
         number = record["trial"]
         self._lapsed.discard(number)
@@ -411,6 +421,7 @@ class Progress(PlainState):
         trial.values[resource] = record["value"]
         trial.objectives, trial.constraints = dict(record.get("values", {})), record.get("constraints", {})
         trial.step = max(trial.step, resource)
+        trial.times = _times(record)
         self._note_best(trial)
         self._stopped.pop(trial.number, None)
         self._losses.pop(trial.number, None)
@@ -451,6 +462,7 @@ class Progress(PlainState):
         trial.failures += 1
         self._lapsed.discard(trial.number)
         trial.error, trial.traceback = record["why"], str(record.get("traceback", ""))
+        trial.times = _times(record)
         self._losses.pop(trial.number, None)
         if trial.failures <= self._retries and not record["final"]:
             self._notify(self.searcher.on_retry, trial.config, trial.error)
@@ -535,6 +547,14 @@ class Progress(PlainState):
         for trial in self.trials.values():
             if trial.state in (State.TERMINATED, State.ERRORED):
                 self._ended.add(trial.number)
+
+
+def _times(record: Record) -> tuple[float, float] | None:
+    """Return the start and the end of an objective, if a record has both."""
+    times = record.get("times")
+    if not isinstance(times, list | tuple) or [*map(type, times)] != [float, float]:
+        return None
+    return times[0], times[1]
 
 
 def _job_record(

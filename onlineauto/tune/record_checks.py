@@ -55,6 +55,10 @@ def check_record(
             _check_asked(record, trials)
         elif kind == "named":
             _need(isinstance(record["trainable"], str), "trainable is not text")
+        elif kind == "noted":
+            known = record["trial"] is None or record["trial"] in trials
+            _need(known, f"there is no trial {record['trial']!r}")
+            _need(isinstance(record["user_attrs"], Mapping), "user_attrs are not a mapping")
         elif kind == "extended":
             for limit in ("max_trials", "max_resource"):
                 none = limit == "max_trials" and record[limit] is None

@@ -108,6 +108,12 @@ class Replica:
         """Append a record that belongs to no job."""
         self._follow(record, self.store.append(record))
 
+    def note(self, noted: Mapping[str, Any], trial: int | None = None) -> None:
+        """Append attributes, or the names of objectives, of the study or of a trial."""
+        attributes = as_json(noted.get("user_attrs", {}), "user_attrs")
+        with self.lock:
+            self.append({"kind": "noted", **noted, "trial": trial, "user_attrs": attributes})
+
     def _follow(self, record: Record, version: int) -> None:
         """Apply a record that was written as this version; version 0 means that the store had it before."""
         progress = self.progress

@@ -18,10 +18,11 @@ import time
 import weakref
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import OptionError, short_repr
+from onlineauto.errors import OptionError, install_hint, short_repr
 from onlineauto.tune.active_trial import OptimizeRun
 from onlineauto.tune.leases import free_jobs_of_dead
 from onlineauto.tune.plain import count, number
@@ -32,7 +33,7 @@ from onlineauto.tune.settings import StudySettings, seconds_of
 from onlineauto.tune.spaces.space import OpenSpace
 from onlineauto.tune.store import open_store
 from onlineauto.tune.store.open_store import open_existing, without_password
-from onlineauto.tune.study_view import StudyState, StudyView
+from onlineauto.tune.study_view import StudyDirection, StudyState, StudyView
 from onlineauto.tune.trial import claim_of
 from onlineauto.tune.warm_start import added_trials, signs_of
 from onlineauto.tune.workers.hooks import Callback, RoundLimit, Stopper
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from onlineauto.tune.trial import Job, Trial
     from onlineauto.tune.workers.resources import RayWorkers, Workers
     from onlineauto.tune.workers.trainable import AnyTrainable
+
+__all__ = ["Study", "StudyDirection"]
 
 _LOG = logging.getLogger("onlineauto")
 _MAX_RESOURCE = 81
@@ -175,9 +178,15 @@ class Study(StudyView):
             copied = ". If the file was copied: FILE-wal belongs to it" if where.startswith("sqlite") else ""
             raise OptionError(f"there is no study {name!r} in {where}{copied}")
         settings = StudySettings.read(records[0]["settings"], scheduler=scheduler, searcher=searcher)
-        study = cls.__new__(cls)
+        kind = cls._class_for(settings)
+        study = kind.__new__(kind)
         study._open(store, settings, name, lease=lease, storage=storage)  # noqa: SLF001 - its other constructor
         return study
+
+    @classmethod
+    def _class_for(cls, settings: StudySettings) -> type[Study]:  # noqa: ARG003 - a subclass uses it
+        """Return the class of a study with these settings."""
+        return cls
 
     def _open(self, store: Store, settings: StudySettings, name: str, *, lease: Any, storage: Any) -> None:
         default = settings.lease or (inf if storage is None else _LEASE)
@@ -375,6 +384,10 @@ class Study(StudyView):
         if not skip_if_exists or config not in [*(trial.config for trial in self.trials), *enqueued]:
             self.enqueue(config)
 
+    def set_user_attr(self, key: str, value: Any) -> None:
+        """Store an attribute of the study, which JSON can represent; see `user_attrs`."""
+        self._replica.note({"user_attrs": {key: value}})
+
     def add_trials(self, trials: Any) -> None:
         """Add finished trials of elsewhere: the searcher learns from them, and the best may be among them.
 
@@ -484,8 +497,10 @@ class Study(StudyView):
             )
         for callback in callbacks:
             callback.on_begin(self)
+        for stopper in stoppers:
+            stopper.on_begin(self)
         resolved = self._trainable(trainable)
-        free_jobs_of_dead(self._replica.store, self.trials)
+        free_jobs_of_dead(self._replica.store, [*self._replica.progress.trials.values()])
         attempts = self._n_attempts()
         run_study(
             self._replica,
@@ -549,7 +564,7 @@ class Study(StudyView):
         callbacks : iterable of callable, optional
             Called with the study and the trial after each trial. `stop` ends the call.
         gc_after_trial, show_progress_bar : bool
-            True to collect garbage after each trial; only False, because a call prints nothing.
+            True to collect garbage after each trial, and to display a bar (extra ``progress``).
 
         Raises
         ------
@@ -560,8 +575,6 @@ class Study(StudyView):
         """
         if not callable(func):
             raise OptionError(f"func = {func!r}: give a function of a trial")
-        if show_progress_bar:
-            raise OptionError("show_progress_bar = True is not supported: report progress in callbacks=[...]")
         limit = inf if n_trials is None else count("n_trials", n_trials, 1)
         seconds = inf if timeout is None else number(timeout)
         if not seconds > 0:
@@ -577,19 +590,21 @@ class Study(StudyView):
         self.refresh()
         if self.is_done and n_trials is not None:
             raise OptionError(f"the study {self.name!r} is done: Study.extend(max_trials=…) continues it")
-        free_jobs_of_dead(self._replica.store, self.trials)
+        free_jobs_of_dead(self._replica.store, [*self._replica.progress.trials.values()])
         end = time.monotonic() + seconds
-        run = self._run = OptimizeRun(self, self._replica, func, limit, end, tuple(errors), called)
-        if threads == 1:
-            run.work()
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            futures = [pool.submit(run.work) for _ in range(threads)]
-            try:
-                for future in futures:
-                    future.result()
-            finally:
-                run.stops = True
+        with _progress_bar(n_trials, show=show_progress_bar) as bars:
+            called += bars
+            run = self._run = OptimizeRun(self, self._replica, func, limit, end, tuple(errors), called)
+            if threads == 1:
+                run.work()
+                return
+            with ThreadPoolExecutor(threads) as pool:
+                futures = [pool.submit(run.work) for _ in range(threads)]
+                try:
+                    for future in futures:
+                        future.result()
+                finally:
+                    run.stops = True
 
     def stop(self) -> None:
         """Let no further trial of `optimize` begin; a callback or an objective may call this."""
@@ -615,6 +630,20 @@ class Study(StudyView):
             with self._replica.lock:
                 self._replica.append({"kind": "named", "trainable": name})
         return trainable
+
+
+@contextmanager
+def _progress_bar(total: int | None, *, show: bool) -> Iterator[list[Callable[[Any, Trial], None]]]:
+    """Display a bar of trials, and yield the callbacks that advance it: one, or none."""
+    if not show:
+        yield []
+        return
+    try:
+        from tqdm.auto import tqdm
+    except ModuleNotFoundError:
+        raise OptionError(f"a progress bar needs a package: {install_hint('progress')}") from None
+    with tqdm(total=total, unit=" trials") as bar:
+        yield [lambda *_: bar.update()]
 
 
 def _several(argument: Any) -> list[Any]:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import OptionError, PackageError, install_hint
-from onlineauto.tune.schedulers import State
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.pareto import front
-from onlineauto.tune.trial import Job, copy_trial
+from onlineauto.tune.trial import Job, TrialState, copy_trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,6 +36,13 @@ class StudyState(StrEnum):
     """Other processes run all current jobs: call `wait`."""
     DONE = "done"
     """No job is running, and there will be no other job."""
+
+
+class StudyDirection(StrEnum):
+    """Whether lower or higher values are better, as in Optuna."""
+
+    MINIMIZE = "MINIMIZE"
+    MAXIMIZE = "MAXIMIZE"
 
 
 class StudyView:
@@ -88,10 +94,20 @@ class StudyView:
         with self._replica.lock:
             progress = self._replica.progress
             trials, added = (
-                [copy_trial(group[number]) for number in sorted(group)]
+                [self.copied(group[number]) for number in sorted(group)]
                 for group in (progress.trials, progress.added)
             )
-            return [*trials, *progress.enqueued(), *added]
+            return [*trials, *map(self.copied, progress.enqueued()), *added]
+
+    def copied(self, trial: Trial) -> Trial:
+        """Return a copy of a trial that later records do not change."""
+        return copy_trial(trial)
+
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        """The attributes of the study, which `Study.set_user_attr` sets."""
+        with self._replica.lock:
+            return dict(self._replica.progress.user_attrs)
 
     @property
     def best(self) -> Trial | None:
@@ -103,7 +119,7 @@ class StudyView:
             progress = self._replica.progress
             if progress.best is None:
                 return None
-            return copy_trial((progress.trials if progress.best >= 0 else progress.added)[progress.best])
+            return self.copied((progress.trials if progress.best >= 0 else progress.added)[progress.best])
 
     @property
     def best_trial(self) -> Trial:
@@ -129,26 +145,40 @@ class StudyView:
     @property
     def best_value(self) -> float:
         """The value of `best_trial`."""
-        best = self.best_trial
-        return best.values[best.resource]
+        value = self.best_trial.value
+        assert value is not None  # the best trial has one
+        return value
 
     def trials_dataframe(self) -> Any:
         """Return a `pandas.DataFrame` with a row per trial: number, value, ``params_…``, state, resource.
 
+        Attributes are in columns ``user_attrs_…``; an objective also has the times of its trials.
+
         States have Optuna's names: COMPLETE if the trial has reached the maximum resource, PRUNED if it
         is paused or has ended at a smaller one, FAIL, RUNNING or WAITING.
         """
-        most = self.settings.setting.max_resource
+        most, names = self.settings.setting.max_resource, self._replica.progress.metric_names
         return frame_of(
             {
                 "number": trial.number,
                 **(
-                    {f"values_{name}": value for name, value in trial.objectives.items()}
+                    {
+                        f"values_{name}": value
+                        for name, value in zip(
+                            names or trial.objectives, trial.objectives.values(), strict=True
+                        )
+                    }
                     or {"value": trial.value}
                 ),
                 **{f"constraints_{name}": value for name, value in trial.constraints.items()},
                 **{f"params_{name}": value for name, value in trial.config.items()},
-                "state": state_of(trial, most),
+                **{f"user_attrs_{name}": value for name, value in trial.user_attrs.items()},
+                **{
+                    name: getattr(trial, name)
+                    for name in ("datetime_start", "datetime_complete", "duration")
+                    if trial.times
+                },
+                "state": str(TrialState.of(trial, most)),
                 "resource": trial.resource,
             }
             for trial in self.trials
@@ -292,12 +322,3 @@ def frame_of(rows: Iterable[Mapping[str, Any]]) -> Any:
     except ImportError as error:
         raise PackageError(f"tables of trials need pandas: {install_hint('tune')}") from error
     return pd.DataFrame(list(rows))
-
-
-def state_of(trial: Trial, most: int) -> str:
-    """Return the state of a trial in Optuna's words."""
-    if trial.state is State.TERMINATED:
-        return "COMPLETE" if trial.resource >= most else "PRUNED"
-    return {State.RUNNING: "RUNNING", State.ERRORED: "FAIL", State.PAUSED: "PRUNED"}.get(
-        trial.state, "WAITING"
-    )

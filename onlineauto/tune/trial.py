@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Self
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers import ResumeFrom, State
@@ -11,7 +13,7 @@ from onlineauto.tune.spaces import Config  # noqa: TC001 - the state of a study 
 from onlineauto.tune.store.protocol import Claim
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _LONGEST = 4000
 """Maximum number of characters of a traceback that a study stores; earlier characters are dropped."""
@@ -86,6 +88,8 @@ class Trial:
     traceback: str = ""  # The traceback of the last job that failed, or empty.
     objectives: dict[str, float] = field(default_factory=dict)  # The value of each, if there are several.
     constraints: dict[str, float] = field(default_factory=dict)  # They are met if they are at most 0.
+    user_attrs: dict[str, Any] = field(default_factory=dict)  # By name: what `set_user_attr` has stored.
+    times: tuple[float, float] | None = None  # Of an objective: start and end, in seconds since 1970.
 
     @property
     def resource(self) -> int:
@@ -103,11 +107,129 @@ class Trial:
         return all(value <= 0 for value in self.constraints.values())
 
     @property
+    def datetime_start(self) -> datetime | None:
+        """The local time at which an objective began; None before it has ended, and for a trainable."""
+        return None if self.times is None else datetime.fromtimestamp(self.times[0])
+
+    @property
+    def datetime_complete(self) -> datetime | None:
+        """The local time at which an objective ended."""
+        return None if self.times is None else datetime.fromtimestamp(self.times[1])
+
+    @property
+    def duration(self) -> timedelta | None:
+        """The time that an objective took."""
+        return None if self.times is None else timedelta(seconds=self.times[1] - self.times[0])
+
+    @property
     def params(self) -> Config:
         """The config, under the name that Optuna gives it."""
         return self.config
 
 
+class TrialState(StrEnum):
+    """The state of a trial of an objective, as in Optuna."""
+
+    RUNNING = "RUNNING"
+    COMPLETE = "COMPLETE"
+    """The objective has returned a value; or, with `max_resource`, the trial has reached it."""
+    PRUNED = "PRUNED"
+    """The trial has ended early, or is paused."""
+    FAIL = "FAIL"
+    WAITING = "WAITING"
+    """The trial waits for a process: it was enqueued, or its process was lost."""
+
+    def is_finished(self) -> bool:
+        """Return whether the trial has ended."""
+        return self in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+
+    @classmethod
+    def of(cls, trial: Trial, max_resource: int) -> TrialState:
+        """Return the state of a trial, which may be a `FrozenTrial`."""
+        if isinstance(trial.state, cls):
+            return trial.state
+        if trial.state is State.TERMINATED:
+            return cls.COMPLETE if trial.resource >= max_resource else cls.PRUNED
+        states = {State.RUNNING: cls.RUNNING, State.ERRORED: cls.FAIL, State.PAUSED: cls.PRUNED}
+        return states.get(trial.state, cls.WAITING)
+
+
+class FrozenTrial:
+    """A trial of an objective, as `create_study` returns it, with Optuna's names.
+
+    It also has the attributes of `Trial`, such as ``resource``, ``error`` and ``traceback``. An objective may
+    be called with it again: it then suggests the values of `params`, and prunes nothing.
+
+    Attributes
+    ----------
+    state : TrialState
+    values : list of float or None
+        The value of each objective; of a trial that was pruned, the last value. None without a value.
+    intermediate_values : dict
+        The reported values by their steps.
+    """
+
+    def __init__(
+        self, trial: Trial, max_resource: int, curves: Callable[[], Mapping[int, dict[int, float]]]
+    ) -> None:
+        self._trial, self._curves = trial, curves
+        self.state = TrialState.of(trial, max_resource)
+        self.values = list(trial.objectives.values()) or (None if trial.value is None else [trial.value])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # while a copy is made
+            raise AttributeError(name)
+        return getattr(self._trial, name)
+
+    def __repr__(self) -> str:
+        return (
+            f"FrozenTrial(number={self.number}, state={self.state.name}, values={self.values}, "
+            f"params={self.params}, user_attrs={self.user_attrs})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._trial == getattr(other, "_trial", other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def intermediate_values(self) -> dict[int, float]:
+        """The reported values by their steps."""
+        return dict(self._curves().get(self.number, {}))
+
+    @property
+    def last_step(self) -> int | None:
+        """The largest step that was reported."""
+        return max(self.intermediate_values, default=None)
+
+    def suggest_float(self, name: str, *_: Any, **__: Any) -> Any:
+        """Return the value that this trial has had."""
+        return self.params[name]
+
+    suggest_int = suggest_categorical = suggest_float
+
+    def report(self, value: float, step: int) -> None:
+        """Do nothing."""
+
+    def should_prune(self) -> bool:
+        """Return False."""
+        return False
+
+
+def create_trial(
+    *, params: Mapping[str, Any], value: float, distributions: Any = None, **others: Any
+) -> dict[str, Any]:
+    """Return a finished trial of elsewhere for `ObjectiveStudy.add_trial`; it needs no distributions."""
+    del distributions
+    if others:
+        raise OptionError(
+            f"create_trial({next(iter(others))}=…) is not supported here: give params and value"
+        )
+    return {"value": value} | {f"params_{name}": cell for name, cell in params.items()}
+
+
 def copy_trial(trial: Trial) -> Trial:
     """Return a copy that later records do not change."""
-    return replace(trial, config=dict(trial.config), values=dict(trial.values))
+    return replace(
+        trial, config=dict(trial.config), values=dict(trial.values), user_attrs=dict(trial.user_attrs)
+    )

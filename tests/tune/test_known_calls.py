@@ -100,21 +100,24 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, bool]]]] = {
             "catch": (iter([ValueError]), True),
             "callbacks": (iter([lambda *_: None]), True),
             "gc_after_trial": (True, True),
-            "show_progress_bar": (True, False),
+            "show_progress_bar": (True, True),
         },
     ),
     "Study.enqueue_trial": (
         lambda study, **more: study.enqueue_trial(**{"params": {"x": 0.5}} | more),
         {"params": (3, False), "user_attrs": ({"a": 1}, False), "skip_if_exists": (True, True)},
     ),
-    "Study.ask": (lambda study, **more: study.ask(**more), {"fixed_distributions": ({}, False)}),
+    "Study.ask": (
+        lambda study, **more: study.ask(**more),
+        {"fixed_distributions": ({"x": example.Float(0, 1)}, True)},
+    ),
     "Study.tell": (
-        lambda study, **more: study.tell(study.ask(), **{"value": 1.0} | more),
-        {"trial": (0, False), "values": (1.0, False), "state": (1, False), "skip_if_finished": (True, False)},
+        lambda study, **more: study.tell(**{"trial": study.ask(), "values": 1.0} | more),
+        {"trial": (3, False), "values": ("x", False), "state": (1, False), "skip_if_finished": (True, True)},
     ),
     "Study.trials_dataframe": (
         lambda study, **more: study.trials_dataframe(**more),
-        {"attrs": (("number",), False), "multi_index": (True, False)},
+        {"attrs": ((), True), "multi_index": (True, False)},
     ),
     "Study.add_trials": (lambda study, **more: study.add_trials(**more), {"trials": (3, False)}),
     "Trial.suggest_float": (
@@ -123,7 +126,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, bool]]]] = {
             "name": (3, False),
             "low": (None, False),
             "high": (None, False),
-            "step": (0.1, False),
+            "step": (0.5, True),
             "log": (True, True),
         },
     ),
@@ -133,7 +136,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, bool]]]] = {
             "name": (3, False),
             "low": (None, False),
             "high": (None, False),
-            "step": (2, False),
+            "step": (2, True),
             "log": (True, True),
         },
     ),
@@ -170,6 +173,7 @@ def test_each_argument_of_optuna_is_honoured_or_refused(
         "choices": "Categorical",
         "params": "config",
         "trials": "add_trials",
+        "values": "the objective returned 'x'",
     }
     about = names.get(argument, argument).replace("study_", "") if argument != "name" else "3 is not a name"
     if argument in ("value", "step") and call == "Trial.report":

@@ -32,6 +32,7 @@ from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.spaces.space import OpenSpace, SpaceInference
 from onlineauto.tune.store import MemoryStore
+from onlineauto.tune.trial import TrialState
 from tests.tune.studies import records_of
 
 
@@ -136,7 +137,7 @@ def test_a_trial_may_be_pruned_without_the_scheduler() -> None:
 
     study = create_study(scheduler="fifo")
     study.optimize(objective, n_trials=1)
-    assert study.trials[0].values == {2: 5.0}
+    assert (study.trials[0].values, study.trials[0].resource) == ([5.0], 2)
     strict = Study(None, min_resource=3, max_resource=9)
     strict.optimize(objective, n_trials=1)
     assert "where its scheduler has not stopped it" in strict.trials[0].error
@@ -173,7 +174,7 @@ def test_a_parameter_keeps_its_range() -> None:
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
     with pytest.raises(OptionError, match=r"'x' is suggested with .*high 2.*keeps its range.*another name"):
         study.optimize(lambda trial: trial.suggest_float("x", 0, 2), n_trials=2)
-    assert study.trials[2].state is State.ERRORED
+    assert study.trials[2].state is TrialState.FAIL
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
     assert len(study.trials) == 4
 
@@ -197,7 +198,7 @@ def test_a_value_that_is_no_number_is_an_error(value: Any, message: str) -> None
     study = create_study()
     with pytest.raises(OptionError, match=message):
         study.optimize(lambda trial: value, n_trials=3)  # noqa: ARG005
-    assert [trial.state for trial in study.trials] == [State.ERRORED]
+    assert [trial.state for trial in study.trials] == [TrialState.FAIL]
     with pytest.raises(OptionError, match=r"no trial of the study .* has a value; 1 failed, the first with"):
         _ = study.best_value
 
@@ -208,7 +209,11 @@ def test_nan_fails_a_trial_and_the_next_one_begins(caplog: pytest.LogCaptureFixt
         study.optimize(
             lambda trial: nan if trial.number == 1 else float(np.float32(trial.number)), n_trials=3
         )
-    assert [trial.state for trial in study.trials] == [State.TERMINATED, State.ERRORED, State.TERMINATED]
+    assert [trial.state for trial in study.trials] == [
+        TrialState.COMPLETE,
+        TrialState.FAIL,
+        TrialState.COMPLETE,
+    ]
     assert "trial 1 failed: the value is NaN" in caplog.text
     assert study.best_value == 0
     study.optimize(lambda trial: inf, n_trials=1)  # noqa: ARG005
@@ -315,7 +320,7 @@ def test_threads_share_the_trials() -> None:
     study.optimize(objective, n_trials=30, n_jobs=3)
     assert len(study.trials) == 30
     assert len(threads) == 3
-    assert all(trial.state is State.TERMINATED for trial in study.trials)
+    assert all(trial.state is TrialState.COMPLETE for trial in study.trials)
 
 
 def test_an_error_in_one_thread_ends_the_call() -> None:
@@ -387,17 +392,19 @@ def test_a_snapshot_has_the_suggested_configs(monkeypatch: pytest.MonkeyPatch) -
     study = create_study(storage=store)
     study.optimize(branches, n_trials=40)
     assert store.snapshot() is not None
-    again = Study.load(study.name, storage=store)
+    again = load_study(study_name=study.name, storage=store)
     assert again.trials == study.trials
     assert again.space.described() == study.space.described()
     study.optimize(branches, n_trials=5)
-    assert Study.load(study.name, storage=store).trials == study.trials
+    assert load_study(study_name=study.name, storage=store).trials == study.trials
 
 
 def test_errors_of_a_trial_are_named() -> None:
     def objective(trial: ActiveTrial) -> float:
-        with pytest.raises(OptionError, match="step = 2 is not supported"):
-            trial.suggest_int("n", 1, 9, step=2)
+        with pytest.raises(OptionError, match="step = 0: give a number above 0"):
+            trial.suggest_int("n", 1, 9, step=0)
+        with pytest.raises(OptionError, match=r"step = 0\.5: does not go with log=True"):
+            trial.suggest_float("r", 1, 9, step=0.5, log=True)
         with pytest.raises(OptionError, match=r"step = -1: give a whole number from 0"):
             trial.report(1.0, -1)
         with pytest.raises(OnlineautoError, match="not a name of a parameter"):

@@ -9,6 +9,7 @@ from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.median import Median
 from onlineauto.tune.schedulers.pbt import Pbt
+from onlineauto.tune.schedulers.pruning import Pruning
 from onlineauto.tune.schedulers.race import Race
 from onlineauto.tune.schedulers.scheduler import (
     Decision,
@@ -20,7 +21,17 @@ from onlineauto.tune.schedulers.scheduler import (
     WaitingTrial,
 )
 
-__all__ = ["SCHEDULERS", "Decision", "ResumeFrom", "Scheduler", "Setting", "State", "Suggestion", "register"]
+__all__ = [
+    "SCHEDULERS",
+    "Decision",
+    "ResumeFrom",
+    "Scheduler",
+    "Setting",
+    "State",
+    "Suggestion",
+    "WaitingTrial",
+    "register",
+]
 
 SCHEDULERS: Parts[type[Scheduler]] = Parts(
     "scheduler",
@@ -31,29 +42,10 @@ SCHEDULERS: Parts[type[Scheduler]] = Parts(
         "dehb": Dehb,
         "asha": Asha,
         "median": Median,
+        "pruning": Pruning,
         "pbt": Pbt,
         "fifo": FifoScheduler,
     },
 )
-__all__ = [
-    "SCHEDULERS",
-    "Decision",
-    "ResumeFrom",
-    "Scheduler",
-    "Setting",
-    "State",
-    "Suggestion",
-    "WaitingTrial",
-]
-
-SCHEDULERS: Mapping[str, type[Scheduler]] = {
-    "hyperband": Hyperband,
-    "race": Race,
-    "dehb": Dehb,
-    "asha": Asha,
-    "median": Median,
-    "pbt": Pbt,
-    "fifo": FifoScheduler,
-}
 """Schedulers by name."""
 register = SCHEDULERS.register

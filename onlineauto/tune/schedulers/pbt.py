@@ -177,7 +177,8 @@ class Pbt(FifoScheduler):
         low, high = parameter.described()["low"], parameter.described()["high"]
         moved = float(value or 0) * self._factors[int(rng.integers(len(self._factors)))]
         bounded = min(max(moved, low), high)
-        return round(bounded) if isinstance(parameter, Int) else float(bounded)
+        number = round(bounded) if isinstance(parameter, Int) else float(bounded)
+        return number if parameter.holds(number) else parameter.decode(parameter.encode(number))
 
     def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: D102
         if resource >= self._end_of(trial):

@@ -85,6 +85,8 @@ def to_configspace(space: Space) -> Any:
             if parameter.low == parameter.high:
                 configspace.add(Theirs.Constant(name, parameter.low))
                 continue
+            if "step" in parameter.described():
+                raise OptionError(f"{name}: step = {parameter.step} is not supported by ConfigSpace here")
             kind: Any = Theirs.Float if isinstance(parameter, Float) else Theirs.Integer
             configspace.add(kind(name, (parameter.low, parameter.high), log=parameter.log))
     for name in space.ordered:

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.errors import OptionError, short_repr
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _FARTHEST = 50.0
 """Maximum of a squared distance from a prior, in units of its spread: a wrong prior can be overcome."""
+_OFF_STEP = 1e-6
+"""Maximum distance of a value from a multiple of the step, as a part of the step."""
 _LARGEST = 10**300
 """The largest bound of an `Int`: the difference of two bounds is a float."""
 Value = bool | int | float | str | None
@@ -169,6 +172,19 @@ def _check_bounds(kind: str, low: float, high: float, lowest: float | None) -> N
         raise OptionError(f"{kind}({low}, {high}, log=True): the lower bound must be positive")
 
 
+def _checked_step(kind: str, step: Any, log: bool) -> Any:
+    step = scalar(step)
+    if not 0 < number(step) < math.inf or isinstance(step, bool) or log:
+        what = "does not go with log=True" if log else "give a number above 0; for an Int, a whole one"
+        raise OptionError(f"{kind}: step = {short_repr(step)}: {what}")
+    return step
+
+
+def _at_step(low: float, n_steps: int, step: float) -> Any:
+    """Return ``low + n_steps * step``, without the rounding error of binary fractions."""
+    return type(low + step)(Decimal(str(low)) + n_steps * Decimal(str(step)))
+
+
 @dataclass(frozen=True, slots=True)
 class Float(Parameter):
     """A number between two bounds, both included.
@@ -179,6 +195,8 @@ class Float(Parameter):
         The bounds.
     log : bool
         True to search on a logarithmic scale.
+    step : number, optional
+        The distance of two values: only `low`, ``low + step``, … up to `high` are valid. Not with `log`.
     when : mapping, optional
         Where the parameter exists: ``when={"loss": "logistic"}``.
     prior : number, optional
@@ -200,6 +218,7 @@ class Float(Parameter):
     low: float
     high: float
     log: bool = False
+    step: float | None = field(default=None, kw_only=True, repr=False)
     when: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     prior: float | None = field(default=None, kw_only=True, repr=False)
     spread: float = field(default=0.25, kw_only=True, repr=False)
@@ -210,11 +229,18 @@ class Float(Parameter):
         object.__setattr__(self, "low", scalar(self.low))
         object.__setattr__(self, "high", scalar(self.high))
         _check_bounds("Float", self.low, self.high, 5e-324 if self.log else None)
+        if self.step is not None:
+            step = _checked_step("Float", self.step, self.log)
+            object.__setattr__(self, "step", step)
+            n_steps = int((Decimal(str(self.high)) - Decimal(str(self.low))) / Decimal(str(step)))
+            object.__setattr__(self, "high", _at_step(self.low, n_steps, step))
         self._check_prior()
 
     def encode(self, value: float) -> list[float]:  # noqa: D102
         if self.low == self.high:
             return [0.5]
+        if self.step is not None:
+            return [(round((value - self.low) / self.step) + 0.5) / self.size]
         if self.log:
             code = _log_of_ratio(value, self.low) / _log_of_ratio(self.high, self.low)
         elif math.isinf(self.high - self.low):
@@ -223,8 +249,15 @@ class Float(Parameter):
             code = (value - self.low) / (self.high - self.low)
         return [min(max(code, 0.0), 1.0)]
 
+    def encode_within(self, value: float, uniform: Sequence[float]) -> list[float]:  # noqa: D102
+        if self.step is None:
+            return self.encode(value)
+        return [(round((value - self.low) / self.step) + uniform[0]) / self.size]
+
     def decode(self, code: Sequence[float]) -> float:  # noqa: D102
         share = code[0]
+        if self.step is not None:
+            return float(_at_step(self.low, min(int(share * self.size), int(self.size) - 1), self.step))
         if self.log and math.isinf(self.high / self.low):
             value = math.exp(math.log(self.low) * (1 - share) + math.log(self.high) * share)
         elif self.log:
@@ -236,20 +269,28 @@ class Float(Parameter):
         return float(min(max(value, self.low), self.high))
 
     def holds(self, value: object) -> bool:  # noqa: D102
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and self.low <= value <= self.high  # type: ignore[operator]
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return False
+        if self.step is not None and self.low <= value <= self.high:
+            n_steps = (value - self.low) / self.step
+            return abs(n_steps - round(n_steps)) <= _OFF_STEP
+        return self.low <= value <= self.high
 
     @property
     def size(self) -> float:  # noqa: D102
+        if self.step is not None:
+            return round((self.high - self.low) / self.step) + 1
         return 1 if self.low == self.high else math.inf
 
     def grid(self, points: int) -> list[Value]:  # noqa: D102
         if self.low == self.high or points == 1:
             return [self.decode([0.5])]
-        return [self.decode([step / (points - 1)]) for step in range(points)]
+        points = int(min(points, self.size))
+        return list(dict.fromkeys(self.decode([index / (points - 1)]) for index in range(points)))
 
     def described(self) -> dict[str, Any]:  # noqa: D102
-        return self._with_prior({"type": "float", "low": self.low, "high": self.high, "log": self.log})
+        declared = {"type": "float", "low": self.low, "high": self.high, "log": self.log}
+        return self._with_prior(declared | ({} if self.step is None else {"step": self.step}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +306,8 @@ class Int(Parameter):
         The bounds.
     log : bool
         True to search on a logarithmic scale.
+    step : number, optional
+        The distance of two values: only `low`, ``low + step``, … up to `high` are valid. Not with `log`.
     when : mapping, optional
         Where the parameter exists: ``when={"loss": "logistic"}``.
     prior : number, optional
@@ -286,6 +329,7 @@ class Int(Parameter):
     low: int
     high: int
     log: bool = False
+    step: int = field(default=1, kw_only=True, repr=False)
     when: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     prior: int | None = field(default=None, kw_only=True, repr=False)
     spread: float = field(default=0.25, kw_only=True, repr=False)
@@ -298,7 +342,9 @@ class Int(Parameter):
         if low is None or high is None:
             raise OptionError(f"Int({self.low}, {self.high}): the bounds must be whole numbers")
         object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
+        if as_int(self.step) != 1:
+            object.__setattr__(self, "step", _checked_step("Int", as_int(self.step), self.log))
+        object.__setattr__(self, "high", high - (high - low) % self.step)
         self._check_prior()
 
     def plain(self, value: Any) -> Any:  # noqa: D102
@@ -309,7 +355,7 @@ class Int(Parameter):
         if self.log:
             floor = self.low - 0.5
             return [math.log(value / floor) / math.log((self.high + 0.5) / floor)]
-        return [(value - self.low + 0.5) / (self.high - self.low + 1)]
+        return [((value - self.low) / self.step + 0.5) / self.size]
 
     def encode_within(self, value: int, uniform: Sequence[float]) -> list[float]:  # noqa: D102
         if self.log:
@@ -317,32 +363,35 @@ class Int(Parameter):
             below, above = (math.log(edge / floor) / scale for edge in (value - 0.5, value + 0.5))
             code = [below + (above - below) * uniform[0]]
         else:
-            code = [(value - self.low + uniform[0]) / self.size]
+            code = [((value - self.low) / self.step + uniform[0]) / self.size]
         return code if self.decode(code) == value else self.encode(value)
 
     @property
     def size(self) -> float:  # noqa: D102
-        return self.high - self.low + 1
+        return (self.high - self.low) // self.step + 1
 
     def decode(self, code: Sequence[float]) -> int:  # noqa: D102
         if self.log:
             floor = self.low - 0.5
             value = round(float(floor * ((self.high + 0.5) / floor) ** code[0]))
         else:
-            value = self.low + int(code[0] * (self.high - self.low + 1))
+            value = self.low + int(code[0] * self.size) * self.step
         return min(max(value, self.low), self.high)
 
     def holds(self, value: object) -> bool:  # noqa: D102
-        return isinstance(value, int) and not isinstance(value, bool) and self.low <= value <= self.high
+        if not isinstance(value, int) or isinstance(value, bool):
+            return False
+        return self.low <= value <= self.high and (value - self.low) % self.step == 0
 
     def grid(self, points: int) -> list[Value]:  # noqa: D102
-        points = min(points, self.high - self.low + 1)
+        points = int(min(points, self.size))
         if points == 1:
             return [self.decode([0.5])]
         return list(dict.fromkeys(self.decode([step / (points - 1)]) for step in range(points)))
 
     def described(self) -> dict[str, Any]:  # noqa: D102
-        return self._with_prior({"type": "int", "low": self.low, "high": self.high, "log": self.log})
+        declared = {"type": "int", "low": self.low, "high": self.high, "log": self.log}
+        return self._with_prior(declared | ({} if self.step == 1 else {"step": self.step}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,10 @@ class Callback:
 
 
 class Stopper:
-    """A rule. Override one of the two methods, which return False by default."""
+    """A rule. Override `ends_trial` or `ends_run`, which return False by default."""
+
+    def on_begin(self, study: Any) -> None:
+        """Receive the `Study` before the run begins."""
 
     def ends_trial(self, trial: int, step: int, value: float) -> bool:  # noqa: ARG002
         """Return whether a trial ends here, given its newest value."""
