@@ -1,4 +1,4 @@
-"""The verb ``cluster``: run jobs from a file on one machine or a Ray cluster."""
+"""The verb ``cluster``: run jobs from a file or a folder on one machine or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.cli.terminal import progress_line
+from onlineauto.cli.terminal import progress_line, table_lines
 from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 
 if TYPE_CHECKING:
-    from onlineauto.cluster import Cluster
+    from onlineauto.cluster import Cluster, ClusterFolder, JobStatus
     from onlineauto.cluster.cluster import Submitted
     from onlineauto.options import Configuration
 
 _INTERRUPTED: Final = 130
+_WORDS: Final = {"run": 1, "serve": 1, "submit": 2, "status": 1, "cancel": 2, "stop": 1}
+"""Number of words behind each command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +28,9 @@ class ClusterOptions(VerbOptions):
 
     file: tuple[str, ...] = option(
         (),
-        "The jobs, as TOML, behind the word run. The flag may be left out.",
-        metavar="FILE",
+        "What to do, and with what: run FILE, serve FOLDER, submit FOLDER FILE, status FOLDER, cancel FOLDER "
+        "NAME, or stop FOLDER. A FILE has jobs, as TOML. The flag may be left out.",
+        metavar="WORDS",
         positional=True,
     )
     capacity: str = option(
@@ -53,6 +56,7 @@ class ClusterOptions(VerbOptions):
     history: str = option(
         "", "Append decisions and events to this file, which onlineauto simulate reads.", metavar="FILE"
     )
+    json: bool = option(False, "Print the status as JSON.")
     quiet: bool = option(False, "Display no progress; in a pipe there is never any.")
 
 
@@ -62,14 +66,79 @@ _GOES_ON: Final = (
 
 
 def run(configuration: Configuration) -> int:
-    """Run the jobs of a file; return 0, 1 if a job failed, or 130 after an interruption."""
+    """Do what the first word says, and return the exit code."""
     options = configuration[ClusterOptions]
-    if len(options.file) != 2 or options.file[0] != "run":
-        raise OptionError("cluster needs a command and a file of jobs: onlineauto cluster run jobs.toml")
-    from onlineauto.cli.job_file import JobFile
-    from onlineauto.cli.study_progress import return_jobs_on_exit
+    command, *words = options.file or ("",)
+    if len(words) != _WORDS.get(command):
+        raise OptionError("cluster needs a command and its words: onlineauto cluster run jobs.toml")
+    if options.json and command != "status":
+        raise OptionError("json: for onlineauto cluster status only")
+    if command == "run":
+        return _run_file(words[0], options)
+    if command != "serve" and (given := _supplied_options(options)):
+        raise OptionError(f"{', '.join(given)}: for onlineauto cluster run and serve only")
+    from onlineauto.cluster import ClusterFolder
 
-    jobs, code = JobFile(options.file[1]), 0
+    folder = ClusterFolder(words[0])
+    if command == "serve":
+        return _serve(folder, options)
+    if command == "status":
+        _print_status(folder, as_json=options.json)
+    elif command == "stop":
+        ended = folder.stop()
+        print(f"the cluster on {folder.path} {'has ended' if ended else 'is ending: its jobs are saved'}")
+    else:
+        jobs = folder.submit(words[1]) if command == "submit" else [folder.cancel(words[1])]
+        print(*(f"{job.name}: {job.state}" for job in jobs), sep="\n")
+        if not folder.is_running:
+            print(f"onlineauto: no cluster runs on {folder.path}, so this waits for one", file=sys.stderr)
+    return 0
+
+
+def _serve(folder: ClusterFolder, options: ClusterOptions) -> int:
+    """Run a cluster on a folder; return 0 after a stop, or 130 after an interruption."""
+    from onlineauto.cli.study_progress import return_jobs_on_exit
+    from onlineauto.cluster.job_file import make_cluster
+
+    cluster = make_cluster(**{"history": str(folder.path / "history.jsonl")} | _supplied_options(options))
+    print(f"jobs for this cluster: onlineauto cluster submit {folder.path} FILE", flush=True)
+    try:
+        with return_jobs_on_exit():
+            folder.serve(cluster)
+    except KeyboardInterrupt:
+        print("onlineauto: interrupted; the same command continues the jobs", file=sys.stderr)
+        return _INTERRUPTED
+    return 0
+
+
+def _print_status(folder: ClusterFolder, *, as_json: bool) -> None:
+    """Print the jobs of a folder as a table, or as JSON."""
+    jobs, is_running = folder.jobs(), folder.is_running
+    if as_json:
+        import msgspec
+
+        status = {"folder": str(folder.path), "running": is_running, "jobs": jobs}
+        print(msgspec.json.encode(status).decode())
+        return
+    head = ("job", "state", "workers", "servers", "done", "left", "")
+    print(*table_lines([head, *map(_status_row, jobs)], right=False), sep="\n")
+    if not is_running:
+        print(f"no cluster runs on {folder.path}")
+
+
+def _status_row(job: JobStatus) -> tuple[str, ...]:
+    total = "" if job.total is None else f" of {job.total:,.0f}"
+    left = "" if job.seconds_left is None else f"{job.seconds_left:,.0f} s"
+    sizes = (f"{job.workers}", f"{job.servers}")
+    return job.name, job.state, *sizes, f"{job.done:,.0f}{total}", left, job.error
+
+
+def _run_file(path: str, options: ClusterOptions) -> int:
+    """Run the jobs of a file; return 0, 1 if a job failed, or 130 after an interruption."""
+    from onlineauto.cli.study_progress import return_jobs_on_exit
+    from onlineauto.cluster.job_file import JobFile
+
+    jobs, code = JobFile(path), 0
     cluster = jobs.cluster(**_supplied_options(options))
     with return_jobs_on_exit():
         jobs.submit(cluster)
@@ -138,13 +207,21 @@ def _outcome(job: Submitted, cluster: Cluster) -> str:
 VERB: Final = Verb(
     Registry((ClusterOptions,)),
     run,
-    "Usage: onlineauto cluster run FILE [options]",
+    "Usage: onlineauto cluster run FILE [options]\n"
+    "       onlineauto cluster serve FOLDER [options]\n"
+    "       onlineauto cluster submit FOLDER FILE\n"
+    "       onlineauto cluster status FOLDER [--json]\n"
+    "       onlineauto cluster cancel FOLDER NAME\n"
+    "       onlineauto cluster stop FOLDER",
     "Run jobs that share one machine, or one Ray cluster: studies and streams. In every slot a policy "
-    "decides on the workers of each job. The command ends when all jobs have ended; after an interruption, "
-    "the same command continues studies with a store and streams with a model.",
+    "decides on the workers of each job. The command run ends when all jobs of a file have ended. The "
+    "command serve takes up the jobs that are submitted to a folder, until it is stopped. After an "
+    "interruption, the same command continues studies with a store and streams with a model.",
     """\
 Examples:
   onlineauto cluster run jobs.toml
   onlineauto cluster run jobs.toml --capacity CPU=4 --slot 5 --history history.jsonl
-  onlineauto cluster run jobs.toml --backend ray --policy fair""",
+  onlineauto cluster run jobs.toml --backend ray --policy fair
+  onlineauto cluster serve shared --capacity CPU=8       # in another terminal:
+  onlineauto cluster submit shared jobs.toml""",
 )

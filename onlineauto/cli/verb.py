@@ -83,6 +83,7 @@ _TASKS: Final = (
     (
         "Share a cluster",
         ("onlineauto cluster run jobs.toml", "studies and streams that share a machine, or a cluster"),
+        ("onlineauto cluster serve FOLDER", "the same for jobs that are submitted while it runs"),
         ("onlineauto simulate LOG", "which policy would have been faster"),
     ),
     (

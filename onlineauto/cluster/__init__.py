@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onlineauto.cluster.cluster import Cluster
+    from onlineauto.cluster.folder import ClusterFolder, JobStatus
     from onlineauto.cluster.history import Head, History, Record
     from onlineauto.cluster.jobs import ClusterJob, Demand, RunJob, StreamJob, StudyJob
     from onlineauto.cluster.learned import Guarded, Learned
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "POLICIES",
     "Cluster",
+    "ClusterFolder",
     "ClusterJob",
     "ClusterPolicy",
     "Demand",
@@ -37,6 +39,7 @@ __all__ = [
     "Guarded",
     "Head",
     "History",
+    "JobStatus",
     "Learned",
     "MarginalGain",
     "PartitionedRun",
@@ -56,6 +59,7 @@ __all__ = [
 
 _MODULES = {
     "cluster": ("Cluster",),
+    "folder": ("ClusterFolder", "JobStatus"),
     "history": ("Head", "History", "Record"),
     "jobs": ("ClusterJob", "Demand", "RunJob", "StreamJob", "StudyJob"),
     "learned": ("Guarded", "Learned"),

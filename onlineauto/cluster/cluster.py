@@ -90,8 +90,9 @@ class Submitted:
     wanted: tuple[int, int] = (0, 0)
     done: float = 0.0  # Units of work.
     total: float = 1.0
-    ended: bool = False  # True once the job is done or has failed.
+    ended: bool = False  # True once the job is done, has failed or is cancelled.
     error: str = ""  # Why the job failed, or empty.
+    cancelled: bool = False  # True once `Cluster.cancel` was called before the job ended.
     was_seen: bool = field(default=False, repr=False)
     is_buried: bool = field(default=False, repr=False)
     before: float = field(default=0.0, repr=False)
@@ -100,13 +101,13 @@ class Submitted:
 
     @property
     def state(self) -> str:
-        """``running``, ``waiting``, ``failed`` or ``done``."""
+        """``running``, ``waiting``, ``failed``, ``cancelled`` or ``done``."""
         if self.ended:
-            return "failed" if self.error else "done"
+            return "failed" if self.error else "cancelled" if self.cancelled else "done"
         return "running" if self.workers else "waiting"
 
     def poll(self, now: float) -> None:
-        """Update the progress of the job, and end the job if it is done or raises an error."""
+        """Update the progress of the job, and end the job if it is done, cancelled or raises an error."""
         if self.ended:
             return
         self.was_seen = True
@@ -115,7 +116,8 @@ class Submitted:
         except BaseException as error:
             self._fail(error, now)
             return
-        if not self.endless and self.done >= self.total:
+        if self.cancelled or (not self.endless and self.done >= self.total):
+            self.cancelled = self.endless or self.done < self.total
             self._end(now)
 
     def resize(self, workers: int, servers: int, now: float) -> None:
@@ -169,7 +171,7 @@ class Submitted:
             servers=size[1],
             before=self.before,
             done=self.done,
-            total=max(self.total, self.done) if not self.error else max(self.total, self.done + 1),
+            total=max(self.total, self.done + bool(self.error or self.cancelled)),
             used=min(max((until - self.changed_at) / seconds, 0.0), 1.0),
             endless=self.endless,
             **demand_of(self.demand),
@@ -320,6 +322,8 @@ class Cluster:
         self._history: History | None = None
         self._slots = 0
         self._began: float | None = None
+        self._arrivals: dict[str, float] = {}
+        self._stops = threading.Event()
 
     @property
     def jobs(self) -> Sequence[Submitted]:
@@ -379,13 +383,38 @@ class Cluster:
                 raise OptionError(f"name = {name!r}, kind = {kind!r}: UTF-8 cannot represent this text")
             if name in taken:
                 raise OptionError(f"there is a job {name!r} already")
-            entry = Submitted(name, kind, job, demand, self.at, endless)
+            arrived = self._arrivals.get(name, self.at)
+            entry = Submitted(name, kind, job, demand, arrived, endless)
             if self._capacity is not None:
                 _check_fits(entry, self._capacity)
             self._jobs.append(entry)
         return name
 
-    def run(self, *, slots: int | None = None, watch: Callable[[Cluster], object] | None = None) -> None:
+    def cancel(self, name: str) -> None:
+        """End a job that has not ended, before `run` or from another thread during it.
+
+        Raises
+        ------
+        OptionError
+            There is no such job, or it has ended.
+        """
+        entry = next((entry for entry in self.jobs if entry.name == name), None)
+        if entry is None or entry.ended:
+            why = "there is no such job" if entry is None else f"the job has ended: {entry.state}"
+            raise OptionError(f"{name!r} cannot be cancelled: {why}")
+        entry.cancelled = True
+
+    def stop(self) -> None:
+        """End `run` from another thread, or from `watch`. All jobs stop in good order."""
+        self._stops.set()
+
+    def run(
+        self,
+        *,
+        slots: int | None = None,
+        watch: Callable[[Cluster], object] | None = None,
+        wait: bool = False,
+    ) -> None:
         """Allocate workers until all jobs have ended. An interrupt stops all jobs in good order.
 
         Parameters
@@ -394,6 +423,8 @@ class Cluster:
             Maximum number of slots.
         watch : callable, optional
             Called with the cluster several times in each slot.
+        wait : bool
+            Wait for more jobs when all have ended, until `stop` is called.
 
         Raises
         ------
@@ -408,7 +439,13 @@ class Cluster:
             file = self._open(stack)
             stack.callback(self._stop_all)
             until = None if slots is None else self._slots + slots
-            while self._unfinished() and (until is None or self._slots < until):
+            stack.callback(self._stops.clear)
+            while (until is None or self._slots < until) and not self._stops.is_set():
+                if not self._unfinished():
+                    if not wait:
+                        break
+                    self._wait_for_jobs(watch)
+                    continue
                 records = self.history().take(self._run_slot(watch))
                 if file is not None:
                     file.append(records)
@@ -457,15 +494,25 @@ class Cluster:
         self._slots = max((record.slot for record in earlier.records), default=-1) + 1
         arrived = {record.job: record.arrived for record in earlier.records}
         over = {record.job for record in earlier.records if record.finished}
+        self._arrivals = {name: slot for name, slot in arrived.items() if name not in over}
         for entry in self.jobs:
             entry.poll(time.monotonic())
             self._release_ended(entry)
-            known = entry.name in arrived and entry.name not in over
-            entry.arrived = arrived[entry.name] if known else entry.arrived + self._slots
+            entry.arrived = self._arrivals.get(entry.name, entry.arrived + self._slots)
             number = 2
             while entry.name in over and not entry.ended:  # names in a history are unique
                 entry.name, number = f"{entry.name.removesuffix(f'-{number - 1}')}-{number}", number + 1
         self.policy.observe(earlier.records)
+
+    def _wait_for_jobs(self, watch: Callable[[Cluster], object] | None) -> None:
+        """Wait until a job is submitted or `stop` is called. The time counts in whole slots, rounded up."""
+        self._began = began = time.monotonic()
+        while not self._stops.is_set() and not self._unfinished():
+            if watch is not None:
+                watch(self)
+            time.sleep(0 if self._unfinished() else _LONGEST)
+        self._began = None
+        self._slots += math.ceil((time.monotonic() - began) / self.slot)
 
     def _unfinished(self) -> list[Submitted]:
         return [entry for entry in self.jobs if not entry.ended]
@@ -497,7 +544,7 @@ class Cluster:
                 self._release_ended(entry)
             if watch is not None:
                 watch(self)
-            if now >= end or not self._unfinished():
+            if now >= end or self._stops.is_set() or all(entry.ended for entry in entries):
                 break
             time.sleep(min(self.slot / _POLLS, _LONGEST, max(end - now, 0.001)))
         self._began, slot = None, self._slots

@@ -190,7 +190,7 @@ def test_malformed_toml_is_reported_with_its_line(run: Command, folder: Path) ->
 
 
 def test_the_learned_policy_may_come_from_a_file(folder: Path) -> None:
-    from onlineauto.cli.job_file import JobFile
+    from onlineauto.cluster.job_file import JobFile
 
     Learned.untrained(("study",)).save("own.npz")
     (folder / "jobs.toml").write_text(JOBS.replace("slot = 0.5", 'policy = "learned"\nlearned = "own.npz"'))

@@ -179,6 +179,52 @@ def test_jobs_may_be_submitted_while_others_run() -> None:
     assert 1.5 <= arrived < 2
 
 
+def test_a_cluster_waits_for_jobs_until_it_is_stopped() -> None:
+    """Idle time counts in slots, so that arrivals in the history are those of the clock."""
+    cluster, account = cluster_of(slot=1), Account()
+
+    def watch(_: Cluster) -> None:
+        if cluster.at >= 5.2 and not cluster.jobs:
+            cluster.submit(Work(account, 60), name="late")
+        if cluster.jobs and cluster.jobs[0].ended:
+            cluster.stop()
+
+    cluster.run(watch=watch, wait=True)
+    [job] = cluster.jobs
+    assert job.state == "done"
+    records = cluster.history().records
+    assert 5.2 <= job.arrived < records[0].slot == 6
+    working = Work(account, 1000)
+    cluster.submit(working, name="long")
+    cluster.run(watch=lambda _: cluster.stop())
+    assert [job.state for job in cluster.jobs] == ["done", "waiting"]
+    assert working.stopped == 1
+    cluster.run(slots=2)  # the stop was for the last run only
+    assert working.stopped == 2
+
+
+def test_a_cancelled_job_releases_its_workers_and_is_not_finished_in_the_history() -> None:
+    cluster, account = cluster_of(2), Account()
+    works = [Work(account, 1000), Work(account, 60), Work(account, 1000)]
+    for name, work in zip(("stopped", "kept", "never"), works, strict=True):
+        cluster.submit(work, name=name, endless=name == "stopped")
+    cluster.cancel("never")
+
+    def watch(_: Cluster) -> None:
+        if cluster.at >= 1.5 and not cluster.jobs[0].cancelled:
+            cluster.cancel("stopped")
+
+    cluster.run(watch=watch)
+    assert [job.state for job in cluster.jobs] == ["cancelled", "done", "cancelled"]
+    assert [work.stopped for work in works] == [1, 1, 0]
+    assert works[2].sizes == []
+    assert max(works[1].sizes) == (2, 0)  # after the cancellation it had both
+    assert set(cluster.history().completion_times()) == {"kept"}
+    for name, message in (("kept", "the job has ended: done"), ("kite", "there is no such job")):
+        with pytest.raises(OptionError, match=f"'{name}' cannot be cancelled: {message}"):
+            cluster.cancel(name)
+
+
 def test_an_endless_job_runs_until_the_slots_are_over() -> None:
     cluster, account = cluster_of(), Account()
     work = Work(account, 3)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from onlineauto.cli.job_file import JobFile
+from onlineauto.cluster.job_file import JobFile
 from onlineauto.formats.datasets.columns import read_columns
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.topics.partitions import read_client_settings

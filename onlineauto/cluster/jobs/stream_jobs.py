@@ -62,6 +62,11 @@ class _LearningJob(ABC):
         """The workers of the current step, and no servers."""
         return self._applied, 0
 
+    @property
+    def is_open(self) -> bool:
+        """True while the total number of events is unknown."""
+        return self._events is None and not self._ended
+
     def progress(self) -> tuple[float, float]:
         """Return the number of learned events, and the total number as far as it is known.
 

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.cluster import Cluster, Learned, RunJob, StreamJob, StudyJob
-from onlineauto.cluster.cluster import make_policy
+from onlineauto.cluster.cluster import Cluster, make_policy
+from onlineauto.cluster.jobs import RunJob, StreamJob, StudyJob
+from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.policies.marginal_gain import UntilKnown
 from onlineauto.errors import InputError, OnlineautoError, OptionError, StoreError
 from onlineauto.options.registry import read_settings
@@ -89,18 +90,21 @@ def _valid_values(key: str, value: Any) -> str:
 
 
 class JobFile:
-    """A file with the table ``cluster`` and the tables ``jobs``."""
+    """A file with the table ``cluster`` and the tables ``jobs``; `text` takes the place of its content.
 
-    def __init__(self, path: str) -> None:
+    `models` has the model files that jobs write, by the `id` of the job.
+    """
+
+    def __init__(self, path: str, text: str | None = None, *, models: dict[int, str] | None = None) -> None:
         self._path = path
         try:
-            self._text = read_settings(path)
-            document = tomllib.loads(self._text)
+            self.text = read_settings(path) if text is None else text
+            document = tomllib.loads(self.text)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not TOML: {error}") from None
         self._cluster: dict[str, Any] = document.pop("cluster", {})
         self._jobs: list[dict[str, Any]] = document.pop("jobs", [])
-        self._models: dict[int, str] = {}
+        self._models: dict[int, str] = {} if models is None else models
         if document:
             self._refuse(next(iter(document)), "the file has the tables [cluster] and [[jobs]]")
         if not isinstance(self._cluster, dict):
@@ -125,32 +129,58 @@ class JobFile:
         elif "learned" in described and not Path(described["learned"]).is_file():
             self._refuse("learned", f"learned = {self._cluster['learned']!r}: there is no such file")
         try:
-            return _cluster(**described | options)
+            return make_cluster(**described | options)
         except OnlineautoError as error:
             if _first_key_in(error, [*self._cluster, *options]) in options:
                 raise  # the error is about the command, not about the file
             raise self._error_at_line(error, 0, self._cluster) from None
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the jobs."""
+        jobs = enumerate(self._jobs, 1)
+        return [job.get("name") or Path(job.get("stream", f"job {number}")).stem for number, job in jobs]
+
     def submit(self, cluster: Cluster) -> None:
         """Submit all jobs."""
+        for number, name in enumerate(self.names, 1):
+            self.submit_job(cluster, number, name)
+
+    def submit_job(self, cluster: Cluster, number: int, name: str) -> None:
+        """Submit the job with a number, from 1, under a name."""
+        described = self._jobs[number - 1]
+        if "stream" in described:
+            self._check_stream(described, number)
+        try:
+            make_job = self._stream if "stream" in described else self._study
+            job = make_job(described)
+            cluster.submit(job, name=name, kind=described.get("kind"))
+        except OnlineautoError as error:
+            raise self._error_at_line(error, number, described.keys()) from None
+        if "model" in described:
+            self._models[id(job)] = self._relative_path(described["model"])
+
+    def check(self) -> None:
+        """Reject jobs with an error that can be found without stores, models and trainables."""
         for number, described in enumerate(self._jobs, 1):
+            if self.names.index(self.names[number - 1]) < number - 1:
+                self._refuse("name", f"there is a job {self.names[number - 1]!r} above", number)
             if "stream" in described:
                 self._check_stream(described, number)
             try:
-                make_job = self._stream if "stream" in described else self._study
-                job = make_job(described)
-                name = described.get("name") or Path(described.get("stream", f"job {number}")).stem
-                cluster.submit(job, name=name, kind=described.get("kind"))
+                _stream_options(described)
+                self._space(described)
             except OnlineautoError as error:
                 raise self._error_at_line(error, number, described.keys()) from None
-            if "model" in described:
-                self._models[id(job)] = self._relative_path(described["model"])
 
-    def warnings(self) -> list[str]:
-        """Return a warning for each stream whose model is not saved."""
+    def warnings(self, *, is_submitted: bool = False) -> list[str]:
+        """Return a warning for each stream whose model is not saved, and for a table that has no effect."""
         lost = [n for n, job in enumerate(self._jobs, 1) if "stream" in job and "model" not in job]
         reason = "the model of this stream is not saved: add a model = FILE"
-        return [f"{self._path}:{self._line(number, 'stream')}: {reason}" for number in lost]
+        warnings = [f"{self._path}:{self._line(number, 'stream')}: {reason}" for number in lost]
+        if is_submitted and self._cluster:
+            warnings.append(f"{self._path}:{self._line(0)}: [cluster] is ignored: the cluster runs already")
+        return warnings
 
     def save(self, cluster: Cluster) -> list[str]:
         """Return a line for each model that is saved."""
@@ -170,13 +200,7 @@ class JobFile:
         name, storage = job.get("name", "study"), job.get("study")
         if storage is not None:
             storage = self._store(storage)
-        with _name_key_in_errors("space"):
-            space_table = job.get("space")
-            space = (
-                Space.from_toml(self._relative_path(space_table))
-                if isinstance(space_table, str)
-                else space_table and Space(space_table)
-            )
+        space = self._space(job)
         options = {key: job[key] for key in (*STUDY_KEYS, "retries", "lease") if key in job}
         try:
             if space is not None:
@@ -196,10 +220,17 @@ class JobFile:
             raise OptionError("space: the trials need a function to run: add a trainable = MODULE:NAME")
         return StudyJob(study, job.get("trainable"), **options)
 
+    def _space(self, job: Mapping[str, Any]) -> Any:
+        """Return the space of a study, or None."""
+        with _name_key_in_errors("space"):
+            table = job.get("space")
+            if isinstance(table, str):
+                return Space.from_toml(self._relative_path(table))
+            return table and Space(table)
+
     def _stream(self, job: Mapping[str, Any]) -> Any:
         """Return a stream, from its beginning or from its checkpoint."""
-        with _name_key_in_errors("flags"):
-            configuration = parse_given_options(job.get("flags", ""))
+        configuration = _stream_options(job)
         source = Path(self._relative_path(job["stream"]))
         options = {key: job[key] for key in ("worker", "events", "save_every") if key in job}
         if "model" in job:
@@ -271,7 +302,7 @@ class JobFile:
     def _line(self, number: int, key: str | None = None) -> int:
         """Return the line of a key in the table of a job or of the cluster; by default that of the table."""
         header = re.compile(r"\s*\[\[\s*jobs\s*\]\]" if number else r"\s*\[\s*cluster\s*\]")
-        lines, n_lines, begin = self._text.splitlines(), 0, 0
+        lines, n_lines, begin = self.text.splitlines(), 0, 0
         for at, line in enumerate(lines, 1):
             if header.match(line):
                 n_lines += 1
@@ -293,6 +324,12 @@ def _name_key_in_errors(key: str) -> Iterator[None]:
     except (OnlineautoError, OSError) as error:
         kind = OptionError if isinstance(error, OptionError) else InputError
         raise kind(f"{key}: {error}") from None
+
+
+def _stream_options(job: Mapping[str, Any]) -> Configuration:
+    """Return the options of a stream."""
+    with _name_key_in_errors("flags"):
+        return parse_given_options(job.get("flags", ""))
 
 
 def _check_trainable(name: str) -> None:
@@ -328,7 +365,7 @@ def _first_key_in(error: OnlineautoError, keys: Iterable[str]) -> str | None:
     return min(places, key=places.__getitem__, default=None)
 
 
-def _cluster(*, policy: str = "", learned: str | None = None, **options: Any) -> Cluster:
+def make_cluster(*, policy: str = "", learned: str | None = None, **options: Any) -> Cluster:
     """Return a cluster; with a file of a learned policy, the policy is ``learned``."""
     if learned is not None:
         try:
