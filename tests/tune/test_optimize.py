@@ -27,7 +27,6 @@ from onlineauto.tune import (
     create_study,
     load_study,
 )
-from onlineauto.tune.schedulers import State
 from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.spaces.space import OpenSpace, SpaceInference

@@ -131,7 +131,7 @@ def test_a_study_that_is_loaded_or_restored_goes_on_alike(rule: str, tmp_path: A
             "reduction_factor = 1: give a whole number from 2",
         ),
         (lambda: pruners.SuccessiveHalvingPruner("most"), "min_resource = 'most'"),
-        (lambda: pruners.PatientPruner(pruners.NopPruner(), 2), "give a pruner without patience, or None"),  # type: ignore[arg-type]
+        (lambda: pruners.PatientPruner(pruners.NopPruner(), 2), "give a pruner without patience, or None"),
         (lambda: Pruning("best"), "rule = 'best' is unknown"),
         (lambda: Pruning("halving", lower=3), "rule 'halving' has no option 'lower'"),
         (lambda: Pruning("patience"), "needs patience="),

@@ -71,7 +71,7 @@ def test_a_queue_outlives_its_process(tmp_path: Path) -> None:
     study.enqueue_trial({"x": 0.25})
     assert [trial.config for trial in Study.load("s", storage=url).trials] == [{"x": 0.5}, {"x": 0.25}]
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
-    assert [str(trial.state) for trial in study.trials] == ["TERMINATED", "PENDING"]
+    assert [str(trial.state) for trial in study.trials] == ["COMPLETE", "WAITING"]
 
 
 def test_the_page_of_a_store_counts_waiting_trials(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ class Pruning(FifoScheduler):
         warmup, interval = self.options["n_warmup_steps"], self.options["interval_steps"]
         since = curve[-1][0] - warmup
         before = curve[-2][0] if len(curve) > 1 else -1
-        return since >= 0 and before < since // interval * interval + warmup
+        return bool(since >= 0 and before < since // interval * interval + warmup)
 
     def _patience(self, trial: int, curve: list[tuple[int, float]]) -> bool:  # noqa: ARG002
         return True
