@@ -25,7 +25,14 @@ from onlineauto.automl.decisions import (
 from onlineauto.automl.member_budget import rest_members
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import propose, renew, space_of, with_next_review
-from onlineauto.automl.schedule import has_waiting, make_late_live, make_live, remove, schedule
+from onlineauto.automl.schedule import (
+    has_waiting,
+    least_promising,
+    make_late_live,
+    make_live,
+    remove,
+    schedule,
+)
 from onlineauto.automl.search import Candidate, ConfigState, LiveConfig, Search
 
 if TYPE_CHECKING:
@@ -66,11 +73,10 @@ def invite(
 
 def _live_index(rules: SearchRules, search: Search, config: Config, statistics: Statistics) -> int:
     """Return the index among the live configs for a config from outside."""
-    challengers = range(1, len(search.slots))
-    same = [live for live in challengers if search.config(live) == config]
+    same = [live for live in range(1, len(search.slots)) if search.config(live) == config]
     if same or len(search.slots) < rules.max_live:
         return same[0] if same else len(search.slots)
-    return min(challengers, key=lambda live: (statistics.promise(live), statistics.updates(live)))
+    return least_promising(search, statistics)
 
 
 def start(rules: SearchRules, *, random_seed: int) -> Search:
@@ -154,9 +160,9 @@ def _promote(
     rules: SearchRules, search: Search, signal: BoundCrossed, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Exchange a challenger with the champion, and request neighbours of the new champion."""
-    change = _exchange if rules.renews else _drop_others
-    search = change(rules, search, signal.live)
-    swap = Swap(signal.live, search.champion, signal.by, rules.renews)
+    keeps = rules.renews or rules.keeps_configs
+    search = (_exchange if keeps else _drop_others)(rules, search, signal.live)
+    swap = Swap(signal.live, search.champion, signal.by, keeps)
     search = replace(search, n_switches=search.n_switches + 1, since=statistics.learnt())
     search = propose(rules, search, statistics)
     return (with_next_review(rules, search, statistics) if rules.control.has_reviews else search), (swap,)
@@ -170,12 +176,36 @@ def _review(
     search = replace(search, of_actions=search.of_actions | signal.of_actions, late=frozenset())
     if reopens:
         search = _reopen(rules, search, statistics)
+    elif rules.waiting_overtakes:
+        overtaken, decisions = _overtake(rules, search, statistics)
+        if decisions:
+            return overtaken, decisions
     if rules.renews:
         search = renew(rules, search, statistics)
     search = with_next_review(rules, search, statistics)
     indices = tuple(slot.index for slot in search.slots)
     search, rests = rest_members(rules, search, statistics)
     return search, ((Reopen(rules.on_drift, indices),) if reopens else ()) + rests
+
+
+def _overtake(
+    rules: SearchRules, search: Search, statistics: Statistics
+) -> tuple[Search, tuple[Decision, ...]]:
+    """Make the best waiting config the champion if its lower bound is above the champion's upper bound.
+
+    It takes the place of the least promising challenger. Source: `update_champ` of VW 9.0 and 9.1.
+    """
+    waiting = [n for n, other in enumerate(search.candidates) if other.state is ConfigState.INACTIVE]
+    if not waiting or len(search.slots) < 2:
+        return search, ()
+    lower = {number: statistics.waiting_lower(search.candidates[number].config) for number in waiting}
+    best = max(waiting, key=lower.__getitem__)
+    if lower[best] <= statistics.upper(0):
+        return search, ()
+    live = least_promising(search, statistics)
+    search, rotated = make_live(rules, search, live, best, reason="overtakes the champion while it waits")
+    search, swapped = _promote(rules, search, BoundCrossed(live), statistics)
+    return search, (*rotated, *swapped)
 
 
 def _reopen(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
@@ -193,11 +223,19 @@ def _reopen(rules: SearchRules, search: Search, statistics: Statistics) -> Searc
 
 
 def _exchange(rules: SearchRules, search: Search, live: int) -> Search:
-    """Keep all live configs, each with a first lease; the two champions exchange their indices."""
+    """Keep all live configs, each with a first lease; the two champions exchange their indices.
+
+    If the rules say so, all waiting configs are kept too.
+    """
     order = [slot.index for slot in search.slots]
     order[0], order[live] = order[live], order[0]
+    live_configs = tuple(
+        LiveConfig(number, gives_way=not rules.renews and number > rules.n_priority)
+        for number in range(len(order))
+    )
+    if rules.keeps_configs:
+        order += filter(search.waits, range(search.n_valid))
     candidates = tuple(replace(search.candidates[number], lease=rules.lease) for number in order)
-    live_configs = tuple(LiveConfig(number) for number in range(len(order)))
     return replace(search, candidates=candidates, n_valid=len(candidates), slots=live_configs)
 
 

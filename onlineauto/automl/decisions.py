@@ -113,6 +113,9 @@ class Statistics(Protocol):
     def upper(self, live: int) -> float:
         """Return an upper bound on the reward of live config `live`."""
 
+    def waiting_lower(self, config: Config) -> float:
+        """Return a lower bound on the reward of a waiting config, over the events while it was live."""
+
     def champion_lower(self, live: int) -> float:
         """Return a lower bound on the champion's reward, over the events of live config `live`."""
 

@@ -168,6 +168,22 @@ class AutomlOptions:
         choices=("ignore", "reopen", "reset_challengers", "reset_model"),
         needs=_NEEDS,
     )
+    keep_configs: bool = option(
+        False,
+        "At a change of champion, keep all configs under consideration, each with a first lease; also with "
+        "oracles that drop them, which are all but stepwise.",
+        vw=False,
+        keep=True,
+        needs=_NEEDS,
+    )
+    waiting_overtakes: bool = option(
+        False,
+        "At a review, make a waiting config the champion if the lower bound on its reward is above the "
+        "champion's upper bound. The bounds are of different events, so it is no valid test.",
+        vw=False,
+        keep=True,
+        needs=_NEEDS,
+    )
     feature_cost: float = option(
         1e-4,
         "What a challenger with twice the champion's features must gain on each event on which the two "

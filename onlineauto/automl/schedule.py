@@ -132,6 +132,12 @@ def make_live(rules: SearchRules, search: Search, live: int, number: int, *, rea
     return search, (Rotate(live, number, coming.config, reason),)
 
 
+def least_promising(search: Search, statistics: Statistics) -> int:
+    """Return the challenger with the least evidence; of equals, the one that has run least."""
+    challengers = range(1, len(search.slots))
+    return min(challengers, key=lambda live: (statistics.promise(live), statistics.updates(live)))
+
+
 def make_late_live(rules: SearchRules, search: Search, first_late: int, statistics: Statistics) -> Step:
     """Make the first proposal for late namespaces live at once, in place of the least promising challenger.
 
@@ -141,10 +147,7 @@ def make_late_live(rules: SearchRules, search: Search, first_late: int, statisti
         return search, ()
     live = len(search.slots)
     if live == rules.max_live:
-        live = min(
-            range(1, live),
-            key=lambda challenger: (statistics.promise(challenger), statistics.updates(challenger)),
-        )
+        live = least_promising(search, statistics)
     names = b", ".join(sorted(search.late)).decode("utf-8", "backslashreplace")
     return make_live(rules, search, live, first_late, reason=f"namespaces seen late: {names}")
 

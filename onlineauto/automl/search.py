@@ -87,6 +87,8 @@ class SearchRules:
     tunable: Mapping[str, Tunable] = field(default_factory=dict)
     defaults: Mapping[str, float | str] = field(default_factory=dict)  # Hyperparameters on the command line.
     on_drift: str = "ignore"  # What to do when the champion's loss rises.
+    keeps_configs: bool = False  # A change of champion drops no config but those that are proved worse.
+    waiting_overtakes: bool = False  # A waiting config may become the champion at a review.
     # Namespaces by which VW distinguishes the slots of an event, the one of the slot's number last; no config
     # leaves them out.
     slot_namespaces: tuple[bytes, ...] = ()
@@ -125,6 +127,8 @@ class SearchRules:
             tunable=tunable or {},
             defaults=defaults or {},
             on_drift=options.on_drift if control.follows_drift else "ignore",
+            keeps_configs=options.keep_configs,
+            waiting_overtakes=options.waiting_overtakes,
             slot_namespaces=slot_namespaces,
             member_budget=options.member_budget if members else 0.0,
         )

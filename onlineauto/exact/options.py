@@ -84,7 +84,7 @@ _SEARCHED_FOR: Final = ("greedy", "first", "softmax", "squarecb")
 """Explorers that ``--vw_exact`` reproduces with ``--automl``."""
 _OF_NATIVE: Final = (
     *("champion_test", "cost_range", "min_prob", "feature_cost"),
-    *("on_drift", "search", "predict_with", "members"),
+    *("on_drift", "search", "predict_with", "members", "keep_configs", "waiting_overtakes"),
 )
 """Options of native mode's search, refused in exact mode."""
 

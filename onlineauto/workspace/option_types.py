@@ -182,6 +182,8 @@ class LearnerOptions(TypedDict, total=False):
     cost_range: Word | Sequence[Word] | None
     min_prob: float | None
     on_drift: Word | None
+    keep_configs: bool | None
+    waiting_overtakes: bool | None
     feature_cost: float | None
     automl_significance_level: float | None
     fixed_significance_level: bool | None

@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 
 from hypothesis import strategies as st
 
-from onlineauto.automl.config import Interaction
+from onlineauto.automl.config import Config, Interaction
 from onlineauto.automl.control import NATIVE
 from onlineauto.automl.decide import decide, interactions_for, start
 from onlineauto.automl.decisions import (
@@ -70,6 +70,7 @@ class Table:
     move: Move = field(default_factory=lambda: Move("due"))
     counts: dict[bytes, int] = field(default_factory=dict)
     live: int = MOST_SLOTS
+    waiting: dict[Config, float] = field(default_factory=dict)
 
     def count(self, namespace: bytes) -> int:
         return self.counts[namespace]
@@ -108,6 +109,9 @@ class Table:
 
     def upper(self, slot: int) -> float:
         return self._of(self.move.upper, slot)
+
+    def waiting_lower(self, config: Config) -> float:
+        return self.waiting.get(config, 0.0)
 
     def champion_lower(self, slot: int) -> float:
         return self._of(self.move.champion_lower, slot)

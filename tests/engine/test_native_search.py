@@ -358,6 +358,59 @@ def test_exchange_of_configs_is_replayed(tmp_path: Any) -> None:
     assert again.searching.replay_warning is None
 
 
+@pytest.mark.parametrize("oracle", ["one_diff", "one_diff_inclusion", "rand", "stepwise"])
+def test_kept_configs_are_tried_again_replayed_and_stored(oracle: str, tmp_path: Any) -> None:
+    """A waiting config survives a change of champion; a stored search continues like one that did not end."""
+    path = tmp_path / "journal.jsonl"
+    text = "".join(stream(2000)).encode() if oracle == "one_diff_inclusion" else drifting(3000)
+    options: dict[str, Any] = {"cb_explore_adf": True, "automl": 4, "lease": 100, "oracle_type": oracle}
+    options |= {"keep_configs": True, "automl_significance_level": 0.9}
+    first = recorded(path, text, **options)
+    again = Workspace(**options, replay=str(path))
+    decisions = journal_of(again)
+    again.fit(text)
+    assert again.weights.tobytes() == first.weights.tobytes()
+    assert again.searching.replay_warning is None
+    swaps = [each for each in map(decision_of, decisions) if isinstance(each, Swap)]
+    assert swaps
+    assert all(each.keeps for each in swaps)
+    half = text[: text.index(b"\n\n", len(text) // 2) + 2]
+    stored = Workspace(**options).fit(half)
+    stored.save(tmp_path / "half.model")
+    continued = Workspace.load(tmp_path / "half.model").fit(text[len(half) :])
+    assert continued.weights.tobytes() == first.weights.tobytes()
+    assert continued.searching.search == first.searching.search
+    dropping = Workspace(**options | {"keep_configs": False}).fit(text)
+    assert len(first.searching.search.candidates) > len(dropping.searching.search.candidates)
+
+
+@pytest.mark.parametrize("oracle", ["stepwise", "one_diff_inclusion"])
+def test_a_waiting_config_overtakes_a_champion_that_earns_less(oracle: str) -> None:
+    """Its bound is of better days. It takes the place of a challenger, and the champion becomes one."""
+    text = crossed_stream(1000) + crossed_stream(3000).replace("0:-1:", "0:0:")
+    options: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "lease": 64, "on_drift": "ignore"}
+    options |= {"oracle_type": oracle, "champion_test": "reward", "predict_with": "champion"}
+    for overtakes in (True, False):
+        workspace = Workspace(**options, waiting_overtakes=overtakes)
+        entries = journal_of(workspace)
+        workspace.fit(text.encode())
+        decisions = [decision_of(entry) for entry in entries]
+        found = [
+            number
+            for number, each in enumerate(decisions)
+            if isinstance(each, Rotate) and each.why == "overtakes the champion while it waits"
+        ]
+        assert bool(found) is overtakes
+        for number in found:
+            rotate, swap = decisions[number : number + 2]
+            assert isinstance(rotate, Rotate)
+            assert isinstance(swap, Swap)
+            assert (swap.live, swap.config) == (rotate.live, rotate.config)
+    for problem in ({"estimator": "robust"}, {"vw_exact": True}):
+        with pytest.raises(OptionError, match="--waiting_overtakes has no effect with"):
+            Workspace(cb_explore_adf=True, automl=3, waiting_overtakes=True, **problem)
+
+
 def noisy_lines(n: int) -> str:
     """Single lines in which one namespace tells the label, and two others are noise."""
     draw = np.random.default_rng(0)

@@ -195,6 +195,36 @@ SMALL = [
     ),
 ]
 
+SMALL += [
+    bandit(
+        "a waiting config overtakes when rewards fall",
+        lambda: choices(2000, pays=("ab", "-"), n_actions=2),
+        *("overtakes", "swap by reward"),
+        automl=3,
+        default_lease=64,
+        on_drift="ignore",
+        champion_test="reward",
+        waiting_overtakes=True,
+    ),
+    single(
+        "a waiting config overtakes when labels become noisy, and all configs are kept",
+        lambda: lines(2400, noise=(0.1, 5.0)),
+        *("overtakes", "swap by loss", "keeps"),
+        automl=3,
+        default_lease=64,
+        on_drift="ignore",
+        keep_configs=True,
+        waiting_overtakes=True,
+    ),
+    bandit(
+        "configs are kept at a change of champion",
+        lambda: choices(2400, pays=("ab", "cd")),
+        *("swap by loss", "keeps"),
+        keep_configs=True,
+        default_lease=64,
+    ),
+]
+
 LARGE = [
     bandit("what pays changes twice", lambda: choices(6000, pays=("ab", "cd", "bc")), "swap by loss"),
     bandit("nothing pays", lambda: choices(4000, pays=("?",)), "extend"),
@@ -242,12 +272,14 @@ def happenings(journal: list[Line]) -> set[str]:
     found = set()
     places: dict[int, str] = {}
     seen: set[str] = set()
+    before: set[str] = set()
     removed: set[str] = set()
     for line in journal:
         kind, place = line["decision"], line.get("slot", 0)
         found.add(f"swap by {line['by']}" if kind == "swap" else kind)
         if kind == "swap":
             places[0], places[place] = places[place], places[0]
+            before |= seen - {*places.values()}
             seen, removed = set(), set()
         elif kind == "remove":
             removed.add(places[place])
@@ -256,6 +288,8 @@ def happenings(journal: list[Line]) -> set[str]:
             found |= {"comes back"} if config in seen else set()
             found |= {"tried again"} if config in removed else set()
             found |= {"late namespaces"} if line["why"].startswith("namespaces seen late") else set()
+            found |= {"overtakes"} if line["why"].startswith("overtakes") else set()
+            found |= {"keeps"} if config in before else set()
             found |= {"begins again"} if place == 0 and line["events"] > 0 else set()
             seen.add(config)
     return found

@@ -400,7 +400,9 @@ def check_rewards(configuration: Configuration) -> None:
         ) from None
 
 
-_PAIRED_OPTIONS: Final = ("champion_test", "cost_range", "min_prob", "feature_cost", "on_drift")
+_PAIRED_OPTIONS: Final = (
+    *("champion_test", "cost_range", "min_prob", "feature_cost", "on_drift", "waiting_overtakes"),
+)
 
 
 def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews: bool) -> None:

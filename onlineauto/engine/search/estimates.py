@@ -15,7 +15,10 @@ from onlineauto.jit import prepare
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from onlineauto.automl.config import Interaction
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.automl.config import Config, Interaction
     from onlineauto.engine.search.live_configs import LiveConfigs
     from onlineauto.engine.search.screening import Screening
 
@@ -101,6 +104,14 @@ class Estimates:
         """Return the upper bound on the reward of live config `live`."""
         return self._bound(live, RewardOwner.SELF, upper=True)
 
+    def waiting_lower(self, config: Config) -> float:
+        """Return the lower bound on the reward of a waiting config, or the lowest reward."""
+        waiting = self._live_configs.waiting.get(config)
+        if waiting is None:
+            return self._live_configs.range[0]
+        sums, events = waiting.evidence["policies"][0, RewardOwner.SELF], int(waiting.evidence["compared"][0])
+        return self._mean_bound(sums, events, upper=False)
+
     def champion_lower(self, live: int) -> float:
         """Return the lower bound on the champion's reward over the events of live config `live`."""
         return self._bound(live, RewardOwner.CHAMPION, upper=False)
@@ -133,6 +144,10 @@ class Estimates:
         events = configs.champion_events if live == 0 else self.updates(live)
         if live > 0 and owner == RewardOwner.SELF:
             events = int(configs.arrays.tests.compared[live])
-        low, high = configs.range
-        bounds = interval(configs.interval_sums(live, owner), self._alpha)
+        return self._mean_bound(configs.interval_sums(live, owner), events, upper=upper)
+
+    def _mean_bound(self, sums: NDArray[np.float64], events: int, *, upper: bool) -> float:
+        """Return a bound on the mean of `events` rewards, clipped to their range."""
+        low, high = self._live_configs.range
+        bounds = interval(sums, self._alpha)
         return float(min(max(bounds[upper] / max(events, 1), low), high))

@@ -9,6 +9,10 @@ models are returned.
   shortest lease replaces it.
 - A challenger is better: it and the champion swap. All other challengers remain and are tested again, against
   the new champion; waiting configs are dropped.
+  With `keep_configs`, waiting configs remain too, each with a first lease.
+- A waiting config, with `waiting_overtakes`: at a review without drift, it becomes the champion if what it
+  earned while it was live is more, by the bounds, than what the champion earned. The least promising
+  challenger waits instead.
 - A challenger is worse: it is not tried again under this champion.
 - A review: proposals that were never live are dropped, and the oracle is asked again. If the champion
   predicts worse than before, all configs may be tried again.
@@ -17,7 +21,7 @@ models are returned.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -106,6 +110,10 @@ class Known:
     gains: Mapping[Interaction, float]
     sizes: Mapping[bytes, float]
     n_actions: float
+    champion_upper: float = 1.0
+    """Upper bound of the champion's mean reward since it became the champion."""
+    waiting_lower: Mapping[Config, float] = field(default_factory=dict)
+    """Lower bound of the mean reward of each waiting config that is remembered, while it was live."""
 
 
 class Search:
@@ -186,8 +194,9 @@ class Search:
 
     def proved_better(self, place: int, by: str, known: Known) -> list[Decision]:
         """Return the decisions when a challenger is better than the champion."""
+        kept = self.waiting if self.options.keep_configs else []
         self.live[0], self.live[place] = self.live[place], self.live[0]
-        self.candidates = list(self.live)
+        self.candidates = list(self.live) + kept
         for each in self.candidates:
             each.lease = self.first_lease
         self.n_switches += 1
@@ -211,12 +220,26 @@ class Search:
             for each in self.candidates:
                 each.lease = self.first_lease
                 each.state = "waiting" if each.state == "removed" else each.state
+        elif overtaking := self._overtaking(known):
+            return overtaking
         self.candidates = [each for each in self.candidates if each.state != "new"]
         self._propose(known)
         self._set_review(known)
         if not drifted:
             return []
         return [Reopen(self.options.on_drift, tuple(map(self._number, self.live)))]
+
+    def _overtaking(self, known: Known) -> list[Decision]:
+        """A waiting config may be better than the champion, by what both have earned."""
+        best, most = None, known.champion_upper
+        for each in self.candidates:
+            if each.state == "waiting" and known.waiting_lower.get(each.config, -1e300) > most:
+                best, most = each, known.waiting_lower[each.config]
+        if not self.options.waiting_overtakes or best is None or len(self.live) < 2:
+            return []
+        place = min(range(1, len(self.live)), key=lambda each: (known.promises[each], known.updates[each]))
+        rotation = self._seat(place, best, "overtakes the champion while it waits")
+        return [*rotation, *self.proved_better(place, "reward", known)]
 
     # -- how it is done --------------------------------------------------------------------------------
 

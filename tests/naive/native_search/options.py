@@ -33,6 +33,8 @@ class Options:
     learning_rate: float = 0.5
     epsilon: float = 0.05
     first_only: bool = False
+    keep_configs: bool = False
+    waiting_overtakes: bool = False
     noconstant: bool = False
     bit_precision: int = 18
     max_crossed: int = 10_000_000

@@ -237,7 +237,7 @@ class NativeSearch:
 
     def _known(self) -> Known:
         """Return the state on which decisions are based."""
-        empty = self.options.automl - len(self.live)
+        empty, alpha = self.options.automl - len(self.live), self.options.automl_significance_level
         return Known(
             learnt=self.n_learnt,
             updates=[each.updates for each in self.live] + [0] * empty,
@@ -245,7 +245,18 @@ class NativeSearch:
             gains=self.screening.gains,
             sizes=self.counts.sizes(self.search.names | self.counts.met),
             n_actions=self.counts.actions_of_event,
+            champion_upper=self._mean(
+                self.champion.value.interval(alpha)[1], self.n_learnt - self.search.since
+            ),
+            waiting_lower={
+                config: self._mean(each.value.interval(alpha)[0], each.compared)
+                for config, (each, _) in self.remembered.items()
+            },
         )
+
+    def _mean(self, total: float, events: int) -> float:
+        low, high = (-self.losses.largest, 0.0) if self.options.single_lines else self.scale.range
+        return min(max(total / max(events, 1), low), high)
 
     # -- carrying decisions out ------------------------------------------------------------------------
 
@@ -337,10 +348,9 @@ class NativeSearch:
     def bounds(self, place: int) -> dict[str, float]:
         """Return bounds of the rewards of a challenger, and of the champion over the same events."""
         each, alpha = self.live[place], self.options.automl_significance_level
-        low, high = (-self.losses.largest, 0.0) if self.options.single_lines else self.scale.range
         own = each.value.interval(alpha)
         champion = self.champion.value.interval(alpha, each.champion_before)
         sums = [(total, each.compared) for total in own] + [(total, each.updates) for total in champion]
-        means = [min(max(total / max(events, 1), low), high) for total, events in sums]
+        means = [self._mean(total, events) for total, events in sums]
         names = ("lower", "upper", "champion_lower", "champion_upper")
         return {"updates": each.updates, **dict(zip(names, means, strict=True))}
