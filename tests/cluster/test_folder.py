@@ -188,6 +188,28 @@ def test_two_jobs_do_not_write_one_model(folder: ClusterFolder) -> None:
         until(lambda: states(folder)["train-2"] == "done", what=folder.jobs)
 
 
+@pytest.mark.parametrize("name", ["a/b é", "..", ".x", "x%20y", "CON:*?"])
+def test_a_job_may_have_any_name(folder: ClusterFolder, name: str) -> None:
+    Path("named.toml").write_text(f"[[jobs]]\nname = '{name}'\nstream = 'train.txt'\n")
+    assert folder.submit("named.toml") == [JobStatus(name)]
+    assert folder.cancel(name) == JobStatus(name)
+    assert {path.parent for path in Path().rglob("*.cancel")} == {Path("queue/jobs")}
+    with serving(folder):
+        until(lambda: states(folder) == {name: "cancelled"}, what=folder.jobs)
+        until(lambda: not [*Path().rglob("*.cancel")])
+        assert folder.submit("named.toml", seconds=PATIENCE)[0].name == f"{name}-2"
+        until(lambda: states(folder)[f"{name}-2"] == "done", what=folder.jobs)
+
+
+def test_a_failed_job_does_not_affect_the_others(folder: ClusterFolder) -> None:
+    Path("folder").mkdir()
+    Path("fails.toml").write_text("[[jobs]]\nstream = 'folder'\n" + STREAM)
+    with serving(folder):
+        folder.submit("fails.toml")
+        until(lambda: states(folder) == {"folder": "failed", "train": "done"}, what=folder.jobs)
+        assert "is a directory" in folder.jobs()[0].error
+
+
 def test_no_submission_is_lost_or_overwritten(folder: ClusterFolder) -> None:
     """Processes that submit at once get names of their own, in a folder with and without a cluster."""
 
