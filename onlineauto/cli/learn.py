@@ -233,6 +233,7 @@ def _open_run(workspace: Workspace, source: Sources, stored: State, files: ExitS
             workers=options.workers,
             partitions=options.partitions,
             backend=options.backend,
+            servers=options.servers,
         )
     )
 

@@ -169,6 +169,6 @@ Examples:
     options=(
         *(declared.name for declared in options_of(TopicOptions)),
         *("final_regressor", "save_every", *FORMATS, "cb_explore_adf", "automl", "predictions"),
-        *("examples", "workers", "partitions", "quiet"),
+        *("examples", "workers", "servers", "partitions", "quiet"),
     ),
 )

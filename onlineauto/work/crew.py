@@ -85,6 +85,17 @@ class Crew(Generic[W, Job]):
         while len(self) > n and self.idle:
             self.idle.pop().close()
 
+    def remove(self, worker: W) -> None:
+        """End one worker."""
+        if worker in self.idle:
+            self.idle.remove(worker)
+            worker.close()
+            return
+        if worker in self.starting:
+            self.starting.remove(worker)
+        self.busy.pop(worker, None)
+        worker.kill()
+
     def begin(self, worker: W, job: Job, method: str, *arguments: Any) -> None:
         """Send a worker without a job its next one; a worker that is starting receives it when it is up."""
         for workers in (self.idle, self.starting):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onlineauto.cluster.partitions.cutting import take_events
-from onlineauto.cluster.partitions.merge import merge_round
+from onlineauto.cluster.partitions.merge import join_shares, load_merged, merge_round
 from onlineauto.cluster.partitions.messages import Chunk
 from onlineauto.cluster.partitions.state import SentState, TrackedTables, dense_arrays, take_rows
 from onlineauto.cluster.partitions.worker import Base, one_blas_thread
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.cluster.partitions.division import Block
     from onlineauto.cluster.partitions.text_file import EventRange, TextFile
     from onlineauto.cluster.partitions.worker import ChunkEnd
     from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.features.block import Block
+    from onlineauto.features.block import Block as EventBlock
     from onlineauto.workspace.workspace import Workspace
 
 
@@ -127,13 +128,14 @@ class Coordinator:
         self.schedule = schedule or RoundSchedule()
         self.change = ChangeTest()
         self.look_ahead: Callable[[], object] = lambda: None
+        self.owners: dict[Block, int] = {}  # the server of each block of the model; none without servers
         self._tracked = TrackedTables(workspace)
 
     def plan(self, done: int) -> tuple[int, int]:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""
         return self.schedule.plan(done - self.change.begin, self.partitions)
 
-    def cut(self, blocks: Sequence[Block], begin: int = 0) -> list[Chunk]:
+    def cut(self, blocks: Sequence[EventBlock], begin: int = 0) -> list[Chunk]:
         """Return the chunks of the rest of a round: of the events of blocks from event `begin` on."""
         for block in blocks:
             self.workspace.layout.update(block)
@@ -186,11 +188,26 @@ class Coordinator:
                 {name: array.copy() for name, array in dense_arrays(workspace).items()},
                 {name: take_rows(table, rows[name]) for name, table in tables.items()},
             ),
+            owners=[(*block, server) for block, server in self.owners.items()],
         )
 
     def merge(self, ends: Sequence[ChunkEnd]) -> None:
         """Merge the ends of the chunks of a round into the model."""
-        workspace = self.workspace
         with one_blas_thread():
-            merge_round(workspace, ends)
+            merged = merge_round(self.workspace, [end.state for end in ends])
+        self._take(ends, merged)
+
+    def take_shares(self, ends: Sequence[ChunkEnd], shares: Sequence[SentState]) -> None:
+        """Take what servers have merged into the model.
+
+        Workers receive it from the servers, so it is no change of the next base.
+        """
+        merged = join_shares(self.workspace, shares)
+        for name, part in merged.tables.items():
+            self._tracked.rebase(name, part)
+        self._take(ends, merged)
+
+    def _take(self, ends: Sequence[ChunkEnd], merged: SentState) -> None:
+        workspace = self.workspace
+        load_merged(workspace, merged)
         workspace.searching.adopt([end.findings for end in ends], sum(len(end.outcomes) for end in ends))

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.cluster.partitions.messages import pack, unpack
-from onlineauto.cluster.partitions.pool import CrewPool, InlinePool, Server
-from onlineauto.errors import OptionError
+from onlineauto.cluster.partitions.pool import CrewPool, InlinePool, RemoteServer, RemoteWorker
+from onlineauto.errors import OptionError, WorkersError
 from onlineauto.work.process import Process, has_ended, process_namespace, wait_for_processes
 
 if TYPE_CHECKING:
@@ -23,15 +23,16 @@ _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a new directory is made in it
 _LEAST_FREE = 1 << 30
 """Free bytes of shared memory without which messages are files in the directory for temporary files."""
 _WORKER = f"{__name__}:serve"
+_SERVER = f"{__name__}:serve_merges"
 
 
 class ProcessPool(CrewPool[Process, str]):
     """Worker processes on this machine."""
 
-    def __init__(self, n: int, command: str) -> None:
+    def __init__(self, n: int, command: str, servers: int = 0) -> None:
         if os.name == "nt":
-            raise OptionError("--workers 2 and more need Linux or macOS")
-        super().__init__(n, wait_for_processes)
+            raise OptionError("--workers 2 and more, and --servers, need Linux or macOS")
+        super().__init__(n, wait_for_processes, servers)
         self._folder, self._command = "", command
 
     @property
@@ -40,16 +41,33 @@ class ProcessPool(CrewPool[Process, str]):
         return [process.pid for process in (*self._crew.idle, *self._crew.busy)]
 
     def _start(self) -> Process:
+        return Process(_WORKER, self._messages(), self._command, output="stderr")
+
+    def _start_server(self, number: int) -> Process:
+        return Process(_SERVER, self._messages(), self._command, number, output="stderr")
+
+    def _messages(self) -> str:
+        """Return the folder for messages."""
         if not self._folder:  # a coordinator that is killed before it has workers leaves no folder
             self._folder = new_folder()
-        return Process(_WORKER, self._folder, self._command, output="stderr")
+        return self._folder
 
-    def _send(self, name: str, tree: Any) -> str:
-        write_message(Path(self._folder, name), tree)
+    def send(self, name: str, tree: Any) -> str:
+        """Write a message, and return its name."""
+        write_message(Path(self._messages(), name), tree)
         return name
 
-    def _received(self, message: Any) -> Any:
-        return read_message(Path(self._folder, message)) if isinstance(message, str) else message
+    def read(self, sent: str) -> Any:
+        """Return the tree of a message."""
+        return read_message(Path(self._folder, sent))
+
+    def received(self, worker: Process, message: Any) -> tuple[Any, list[str]]:
+        """Return the plain answer of a worker or server, and the names of the messages it has written."""
+        del worker
+        answer, outputs = message
+        if isinstance(answer, dict) and "failed" in answer:
+            raise WorkersError(f"a worker cannot read or write its messages: {answer['failed']}")
+        return answer, outputs
 
     def _end(self) -> None:
         try:
@@ -60,26 +78,40 @@ class ProcessPool(CrewPool[Process, str]):
                 self._folder = ""
 
 
-def local_pool(n: int, command: str) -> Pool:
+def local_pool(n: int, command: str, servers: int = 0) -> Pool:
     """Return `n` workers on this machine for a model with the options `command`; one needs no process."""
-    return InlinePool() if n == 1 else ProcessPool(n, command)
+    return InlinePool() if n == 1 and not servers else ProcessPool(n, command, servers)
 
 
 def serve(parent: Parent, folder: str, command: str) -> None:
-    """Learn the chunks that the coordinator names; remove all messages if it is killed."""
+    """Learn the chunks that the coordinator names."""
+    _answer(parent, folder, RemoteWorker(command))
+
+
+def serve_merges(parent: Parent, folder: str, command: str, number: int) -> None:
+    """Merge the parts of ends that the coordinator names."""
+    _answer(parent, folder, RemoteServer(command, number))
+
+
+def _answer(parent: Parent, folder: str, owner: RemoteWorker | RemoteServer) -> None:
+    """Call the methods that messages name, and write their results.
+
+    An argument that is a text is the name of a message. If the coordinator is killed, its folder is removed.
+    """
     parent.on_death = lambda: shutil.rmtree(folder, ignore_errors=True)
-    server = Server(command)
-    for _, base, chunk in parent:
-        end = chunk.replace("chunk", "end")
+    for _, method, output, *arguments in parent:
         try:
-            changes = None if base is None else read_message(Path(folder, base))
-            answer = server.answer(changes, read_message(Path(folder, chunk)))
-            if not isinstance(answer, dict):
-                write_message(Path(folder, end), answer)
-                answer = end
+            trees = [
+                read_message(Path(folder, argument)) if isinstance(argument, str) else argument
+                for argument in arguments
+            ]
+            answer, results = getattr(owner, method)(*trees)
+            outputs = [f"{output}.{number}" for number in range(len(results))]
+            for name, result in zip(outputs, results, strict=True):
+                write_message(Path(folder, name), result)
         except OSError as error:  # such as a full disk
-            answer = {"failed": str(error)}
-        parent.send(answer)
+            answer, outputs = {"failed": str(error)}, []
+        parent.send((answer, outputs))
 
 
 def new_folder() -> str:

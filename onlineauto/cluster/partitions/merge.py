@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onlineauto.cluster.partitions.state import (
+    PlainStates,
+    SentState,
     TableCells,
     arrays_to_send,
     load_dense,
+    prefix_of,
     put_rows,
     rebuild_ensemble,
     records_of,
     records_of_ensemble,
+    regressions_of,
+    surest_path,
     tables_of,
     take_rows,
+    whole_members,
 )
 from onlineauto.engine.ensemble.branches import mean_retention, merge_statistic, shares
-from onlineauto.engine.ensemble.merge import merge_ensembles
+from onlineauto.engine.ensemble.merge import merge_ensembles, merge_states
+from onlineauto.engine.ensemble.regression import MERGED, STATISTICS
+from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.records.search import Tally
 from onlineauto.estimators.scale_kernels import FLOOR
 from onlineauto.learners.gradient_kernels import GRADIENTS, SCALE
@@ -29,7 +37,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.cluster.partitions.worker import ChunkEnd
+    from onlineauto.cluster.partitions.state import TableArrays
+    from onlineauto.engine.ensemble.merge import MergedPart
+    from onlineauto.engine.records.ensemble import Ensemble
     from onlineauto.learners.gradient_kernels import Rule
     from onlineauto.workspace.workspace import Workspace
 
@@ -37,38 +47,116 @@ if TYPE_CHECKING:
     Rows = dict[str, NDArray[np.int64]]
 
 
-def merge_round(workspace: Workspace, ends: Sequence[ChunkEnd]) -> None:
-    """Merge ends of chunks into the base, which the workspace holds."""
+def merge_round(workspace: Workspace, ends: Sequence[SentState], part: MergedPart | None = None) -> SentState:
+    """Return what merges of the ends of chunks, with the base of the workspace: of members only a `part`."""
     live = workspace.searching.live_configs.arrays
-    seen, floor = live.tally[Tally.LEARNT], bool(live.statistics.scale[FLOOR] > 0.0)
-    learnt = [int(end.state.dense["live.tally"][Tally.LEARNT] - seen) for end in ends]
-    context = _Round(floor, float(seen), learnt)
+    floor = bool(live.statistics.scale[FLOOR] > 0.0)
+    context = _Round(floor, float(live.tally[Tally.LEARNT]), _learnt(workspace, ends))
     merged = {
-        prefix: merge(record, [rebuild(record, prefix, end.state.dense) for end in ends], context)
+        prefix: merge(record, [rebuild(record, prefix, end.dense) for end in ends], context)
         for prefix, record in records_of(workspace).items()
     }
-    dense = arrays_to_send(merged)
-    tables = tables_of(workspace)
-    rows = {
-        name: _union(
-            [end.state.tables[name].rows for end in ends if name in end.state.tables], len(table.arrays[0])
+    dense, tables = arrays_to_send(merged), _merge_tables(workspace, ends)
+    if live.ensemble.on:
+        members = _Ensembles(workspace, ends)
+        ensemble = merge_ensembles(
+            members.base,
+            members.branches,
+            learnt=context.learnt,
+            floor=floor,
+            ordered=True,
+            part=part,
+            surest=members.surest,
         )
-        for name, table in tables.items()
-    }
-    parts = _merge_members(workspace, ends, rows, learnt, dense, floor=floor)
-    parts["model"] = merge_weights(
-        take_rows(tables["model"], rows["model"]),
-        _tables_of(ends, "model", rows, tables),
-        workspace.learner.rule,
+        of_members = members.state_of(ensemble)
+        dense, tables = dense | of_members.dense, tables | of_members.tables
+        if part is not None:
+            tables |= _actions_of(ensemble, of_members.dense, part)
+            for name in set(whole_members(ensemble)) - set(part.whole):
+                dense = {path: array for path, array in dense.items() if not path.startswith(prefix_of(name))}
+    return SentState(dense, tables)
+
+
+def merge_share(workspace: Workspace, ends: Sequence[SentState], part: MergedPart) -> SentState:
+    """Return what a server merges: its cells, its actions of regressions, as cells, and its members."""
+    tables, dense = _merge_tables(workspace, ends), {}
+    if workspace.searching.live_configs.arrays.ensemble.on:
+        members = _Ensembles(workspace, ends)
+        inputs, states = merge_states(
+            members.base, members.branches, ordered=True, part=part, surest=members.surest
+        )
+        base = members.base
+        records: Any = PlainStates(states_of(base).members, tuple(states))
+        merged = members.state_of(base._replace(members=base.members._replace(inputs=inputs, states=records)))
+        tables |= merged.tables | _actions_of(base, merged.dense, part)
+        prefixes = tuple(map(prefix_of, part.whole))
+        dense = {path: array for path, array in merged.dense.items() if path.startswith(prefixes)}
+    return SentState(dense, tables)
+
+
+def _actions_of(ensemble: Ensemble, dense: Arrays, part: MergedPart) -> dict[str, TableCells]:
+    """Return the merged actions of regressions, as cells."""
+    result = {}
+    for name, path in regressions_of(ensemble).items():
+        arrays = [dense[f"{path}.{field}"] for field in MERGED]
+        actions = np.array([each for each in part.actions[name] if each < len(arrays[-1])], np.int64)
+        result[name] = TableCells(actions, tuple(array[actions] for array in arrays))
+    return result
+
+
+def join_shares(workspace: Workspace, shares: Sequence[SentState]) -> SentState:
+    """Return what merges, from the shares of all servers; one of them has all small arrays."""
+    dense: Arrays = {}
+    tables: dict[str, list[TableCells]] = {}
+    for share in shares:
+        dense |= share.dense
+        for name, cells in share.tables.items():
+            tables.setdefault(name, []).append(cells)
+    for name, path in regressions_of(workspace.searching.live_configs.arrays.ensemble).items():
+        for cells in tables.pop(name):
+            for field, values in zip(MERGED, cells.values, strict=True):
+                dense[f"{path}.{field}"][cells.rows] = values
+    return SentState(dense, {name: _joined(parts) for name, parts in tables.items()})
+
+
+def _joined(parts: Sequence[TableCells]) -> TableCells:
+    return TableCells(
+        np.concatenate([part.rows for part in parts]),
+        tuple(np.concatenate(values) for values in zip(*(part.values for part in parts), strict=True)),
     )
+
+
+def load_merged(workspace: Workspace, merged: SentState) -> None:
+    """Write what has merged into the workspace, which holds the base."""
+    load_dense(workspace, merged.dense)
+    tables = tables_of(workspace)
+    for name, part in merged.tables.items():
+        put_rows(tables[name], part)
+    workspace.learner.model.touched[merged.tables["model"].rows] = True
+
+
+def _learnt(workspace: Workspace, ends: Sequence[SentState]) -> list[int]:
+    """Return the number of events that each end has learnt."""
+    seen = workspace.searching.live_configs.arrays.tally[Tally.LEARNT]
+    return [int(end.dense["live.tally"][Tally.LEARNT] - seen) for end in ends]
+
+
+def _merge_tables(workspace: Workspace, ends: Sequence[SentState]) -> dict[str, TableCells]:
+    """Return the merged cells of the tables of live configs and of screening."""
+    tables = tables_of(workspace)
+    rows = {name: _changed(name, table, ends) for name, table in tables.items() if not table.paths}
+    parts = {
+        "model": merge_weights(
+            take_rows(tables["model"], rows["model"]),
+            _tables_of(ends, "model", rows, tables),
+            workspace.learner.rule,
+        )
+    }
     if "screen" in tables:
         parts["screen"] = _merge_screen(
             take_rows(tables["screen"], rows["screen"]), _tables_of(ends, "screen", rows, tables)
         )
-    load_dense(workspace, dense)
-    for name, part in parts.items():
-        put_rows(tables[name], part)
-    workspace.learner.model.touched[rows["model"]] = True
+    return parts
 
 
 class _Round(NamedTuple):
@@ -83,22 +171,23 @@ class _Round(NamedTuple):
         return merge_statistic(base, ends, shares(self.learnt, mean_retention(self.seen, memory)))
 
 
-def _union(rows: Sequence[NDArray[np.int64]], n: int) -> NDArray[np.int64]:
-    """Return the sorted cells, of `n`, that are in any of `rows`."""
-    changed = np.zeros(n, np.bool_)
-    for cells in rows:
-        changed[cells] = True
+def _changed(name: str, table: TableArrays, ends: Sequence[SentState]) -> NDArray[np.int64]:
+    """Return the sorted cells of a table that any end has changed."""
+    changed = np.zeros(len(table.arrays[0]), np.bool_)
+    for end in ends:
+        if name in end.tables:
+            changed[end.tables[name].rows] = True
     return np.flatnonzero(changed)
 
 
-def _tables_of(ends: Sequence[ChunkEnd], name: str, rows: Rows, tables: Any) -> list[TableCells]:
+def _tables_of(ends: Sequence[SentState], name: str, rows: Rows, tables: Any) -> list[TableCells]:
     """Return the cells `rows` of each end: its own, and those of the base that it has not changed."""
     base = take_rows(tables[name], rows[name])
     result = []
     for end in ends:
         values = tuple(array.copy() for array in base.values)
-        if name in end.state.tables:
-            cells = end.state.tables[name]
+        if name in end.tables:
+            cells = end.tables[name]
             positions = np.searchsorted(rows[name], cells.rows)
             for target, source in zip(values, cells.values, strict=True):
                 target[positions] = source
@@ -106,51 +195,65 @@ def _tables_of(ends: Sequence[ChunkEnd], name: str, rows: Rows, tables: Any) -> 
     return result
 
 
-def _merge_members(
-    workspace: Workspace,
-    ends: Sequence[ChunkEnd],
-    rows: Rows,
-    learnt: Sequence[int],
-    dense: Arrays,
-    *,
-    floor: bool,
-) -> dict[str, TableCells]:
-    """Merge the ensemble: put its small arrays into `dense`, and return the cells of its members."""
-    live = workspace.searching.live_configs.arrays
-    if not live.ensemble.on:
-        return {}
-    tables = tables_of(workspace)
-    member_tables = {name: table for name, table in tables.items() if table.paths}
+class _Ensembles:
+    """The ensembles of the base and of the ends, whose tables have the cells that any end has changed."""
 
-    def arrays_of(parts: Mapping[str, TableCells]) -> Arrays:
+    def __init__(self, workspace: Workspace, ends: Sequence[SentState]) -> None:
+        ensemble, tables = workspace.searching.live_configs.arrays.ensemble, tables_of(workspace)
+        self._tables = {name: table for name, table in tables.items() if table.paths}
+        self._rows = {name: _changed(name, table, ends) for name, table in self._tables.items()}
+        cells = {name: _tables_of(ends, name, self._rows, self._tables) for name in self._tables}
+        own = {name: take_rows(table, self._rows[name]) for name, table in self._tables.items()}
+        level = {"ensemble.test.level": ensemble.test.level}
+        self.base = rebuild_ensemble(
+            ensemble, arrays_to_send(records_of_ensemble(ensemble)) | self._arrays_of(own)
+        )
+        self.branches = [
+            rebuild_ensemble(
+                ensemble,
+                _statistics(end, ensemble)
+                | level
+                | self._arrays_of({name: parts[number] for name, parts in cells.items()}),
+            )
+            for number, end in enumerate(ends)
+        ]
+        self.surest = {
+            name: max(float(end.dense[surest_path(name)][0]) for end in ends)
+            for name in self._tables
+            if all(surest_path(name) in end.dense for end in ends)
+        }
+
+    def _arrays_of(self, parts: Mapping[str, TableCells]) -> Arrays:
         return {
             path: np.ascontiguousarray(values.T) if values.ndim > 1 else values
-            for name, table in member_tables.items()
+            for name, table in self._tables.items()
             for path, values in zip(table.paths, parts[name].values, strict=True)
         }
 
-    began = arrays_of({name: take_rows(table, rows[name]) for name, table in member_tables.items()})
-    base = rebuild_ensemble(live.ensemble, arrays_to_send(records_of_ensemble(live.ensemble)) | began)
-    cells = {name: _tables_of(ends, name, rows, tables) for name in member_tables}
-    level = {"ensemble.test.level": live.ensemble.test.level}
-    branches = [
-        rebuild_ensemble(
-            live.ensemble,
-            end.state.dense | level | arrays_of({name: parts[number] for name, parts in cells.items()}),
-        )
-        for number, end in enumerate(ends)
-    ]
-    merged = merge_ensembles(base, branches, learnt=learnt, floor=floor, ordered=True)
-    paths = {path for table in member_tables.values() for path in table.paths}
-    result = arrays_to_send(records_of_ensemble(merged))
-    dense |= {path: array for path, array in result.items() if path not in paths}
-    return {
-        name: TableCells(
-            rows[name],
-            tuple(result[path].T if result[path].ndim > 1 else result[path] for path in table.paths),
-        )
-        for name, table in member_tables.items()
-    }
+    def state_of(self, merged: Ensemble) -> SentState:
+        """Return the small arrays of a merged ensemble, and the cells of its members."""
+        result = arrays_to_send(records_of_ensemble(merged))
+        cells = {
+            name: TableCells(
+                self._rows[name],
+                tuple(array.T if array.ndim > 1 else array for array in map(result.pop, table.paths)),
+            )
+            for name, table in self._tables.items()
+        }
+        return SentState(result, cells)
+
+
+def _statistics(end: SentState, ensemble: Ensemble) -> Arrays:
+    """Return the small arrays of an end, with statistics of least squares only of its actions."""
+    dense = dict(end.dense)
+    for name, path in regressions_of(ensemble).items():
+        if name in end.tables:
+            rows, values = end.tables[name]
+            for field, array in zip(STATISTICS, values, strict=True):
+                whole = np.zeros((len(dense[f"{path}.begun"]), *array.shape[1:]))
+                whole[rows] = array
+                dense[f"{path}.{field}"] = whole
+    return dense
 
 
 def merge_weights(base: TableCells, ends: Sequence[TableCells], rule: Rule) -> TableCells:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from onlineauto.cluster.partitions.server import Moved
 from onlineauto.cluster.partitions.state import SentState
 from onlineauto.cluster.partitions.text_file import TextPart, UnreadBlock
 from onlineauto.cluster.partitions.worker import Base, ChunkEnd
@@ -67,6 +68,16 @@ def end_of_tree(tree: Any) -> ChunkEnd:
             kept=msgspec.convert(problems["kept"], list[Diagnostic]),
         ),
     )
+
+
+def state_of_tree(tree: Any) -> SentState:
+    """Return the state of a message: the part of a server, or what it has merged."""
+    return msgspec.convert(tree, SentState, dec_hook=_array)
+
+
+def moved_of_tree(tree: Any) -> Moved:
+    """Return the blocks of a message that migrate."""
+    return msgspec.convert(tree, Moved, dec_hook=_array)
 
 
 def _array(_: type, value: Any) -> Any:

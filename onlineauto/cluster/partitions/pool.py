@@ -7,6 +7,7 @@ it is complete, and only once.
 from __future__ import annotations
 
 import logging
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
@@ -17,16 +18,20 @@ from onlineauto.cluster.partitions.messages import (
     chunk_of_tree,
     chunk_to_tree,
     end_of_tree,
+    moved_of_tree,
+    state_of_tree,
 )
+from onlineauto.cluster.partitions.server import MergeServer
+from onlineauto.cluster.partitions.servers import Servers
 from onlineauto.cluster.partitions.text_file import UnexpectedEventsError
 from onlineauto.cluster.partitions.worker import Worker
-from onlineauto.errors import InputError, OnlineautoError, WorkersError
+from onlineauto.errors import InputError, OnlineautoError
 from onlineauto.features.block import Namespaces
 from onlineauto.work.crew import Crew, W, WorkerLost
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from onlineauto.cluster.partitions.coordinator import Coordinator
     from onlineauto.cluster.partitions.messages import Chunk
@@ -54,11 +59,14 @@ class Pool(Protocol):
         An `UnexpectedEventsError` says that the coordinator must read the events itself.
         """
 
-    def resize(self, n: int) -> None:
-        """Have `n` workers from the next round on."""
+    def merge(self, coordinator: Coordinator, ends: Sequence[ChunkEnd]) -> None:
+        """Merge the first ends of the last round into the coordinator's model."""
+
+    def resize(self, n: int, servers: int) -> None:
+        """Have `n` workers from the next round on, and as many merge servers as soon as they are ready."""
 
     def close(self) -> None:
-        """End the workers."""
+        """End the workers and servers."""
 
 
 class InlinePool:
@@ -71,6 +79,7 @@ class InlinePool:
 
     def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[ChunkEnd]:
         """Return the ends of chunks that were learnt from the coordinator's next base."""
+        coordinator.owners = {}
         base = coordinator.next_base()
         worker, self._worker = self._worker, None  # an error leaves no worker
         if worker is None or worker.version != base.since:
@@ -84,50 +93,98 @@ class InlinePool:
         self._worker = worker
         return ends
 
-    def resize(self, n: int) -> None:
+    def merge(self, coordinator: Coordinator, ends: Sequence[ChunkEnd]) -> None:
+        """Merge the first ends of the last round into the coordinator's model."""
+        coordinator.merge(ends)
+
+    def resize(self, n: int, servers: int) -> None:
         """Do nothing: `PartitionedRun.resize` takes another pool."""
 
     def close(self) -> None:
         """Do nothing."""
 
 
-class Server:
-    """A worker outside the coordinator's process, which answers messages."""
+class RemoteWorker:
+    """A worker outside the coordinator's process.
+
+    Each method is that of a message, takes the trees of messages, and returns a plain answer and the trees
+    that are sent with it.
+    """
 
     def __init__(self, command: str) -> None:
         self._worker, self._namespaces = Worker(REGISTRY.parse(command)), Namespaces()
 
-    def answer(self, base: Any, chunk: Any) -> Any:
-        """Return the end of a chunk; or a mapping with the text of an "error", or why it "refuses".
+    def learn(self, base: Any, chunk: Any, *shares: Any) -> tuple[Any, list[Any]]:
+        """Return the end of a chunk, without the parts of servers, and these parts.
 
-        `base` is the tree of the base, None for that of the last call.
+        An answer has the text of an "error", or why the worker "refuses". `base` is None for that of the last
+        call; `shares` are what servers have merged of the last base.
         """
+        worker = self._worker
         try:
             if base is not None:
-                self._worker.adopt(base_of_tree(base))
-            block, seed = chunk_of_tree(chunk, self._namespaces, self._worker.workspace.configuration)
+                worker.adopt(base_of_tree(base), [state_of_tree(share) for share in shares])
+            block, seed = chunk_of_tree(chunk, self._namespaces, worker.workspace.configuration)
             self._namespaces = block.namespaces
-            return self._worker.learn(block, seed)
+            end = worker.learn(block, seed)
         except UnexpectedEventsError as error:
-            return {"refuses": str(error)}
+            return {"refuses": str(error)}, []
         except OnlineautoError as error:
-            return {"error": str(error)}
+            return {"error": str(error)}, []
+        state, parts = worker.divide(end.state)
+        return None, [end._replace(state=state), *parts]
+
+    def clock(self, start: int) -> tuple[int, list[Any]]:
+        """Hear at which version blocks change their owners, and return the version of this worker's base."""
+        del start  # The base of that version has the owners.
+        return self._worker.version, []
 
 
-class _Bases(Generic[Sent]):
+class RemoteServer:
+    """A merge server outside the coordinator's process, with methods like those of `RemoteWorker`."""
+
+    def __init__(self, command: str, number: int) -> None:
+        self._server = MergeServer(REGISTRY.parse(command), number)
+
+    def adopt(self, base: Any) -> tuple[Any, list[Any]]:
+        """Adopt a base."""
+        self._server.adopt(base_of_tree(base))
+        return None, []
+
+    def merge(self, *parts: Any) -> tuple[Any, list[Any]]:
+        """Send what has merged of this server's parts of ends."""
+        return None, [self._server.merge([state_of_tree(part) for part in parts])]
+
+    def give(self, blocks: Any) -> tuple[Any, list[Any]]:
+        """Send blocks."""
+        return None, [self._server.give([(name, number) for name, number in blocks])]
+
+    def receive(self, *inbox: Any) -> tuple[Any, list[Any]]:
+        """Keep blocks until the next base."""
+        self._server.receive([moved_of_tree(moved) for moved in inbox])
+        return None, []
+
+    def clock(self, start: int) -> tuple[int, list[Any]]:
+        """Hear at which version blocks change their owners, and return the version of this server's base."""
+        del start  # The base of that version has the owners.
+        return self._server.version, []
+
+
+class Bases(Generic[Sent]):
     """The messages with the next base of a coordinator: for workers with the last one, and for others."""
 
     def __init__(self, coordinator: Coordinator, send: Callable[[str, Any], Sent]) -> None:
         self._coordinator, self._send = coordinator, send
-        self._last = coordinator.version
+        self.last = coordinator.version
         self._changes = send("changes", coordinator.next_base())
+        self.version = coordinator.version
         self._full: Sent | None = None
 
     def of_version(self, version: int) -> Sent | None:
         """Return the message for a worker with the base of a version; None if it has this one."""
-        if version == self._coordinator.version:
+        if version == self.version:
             return None
-        if version == self._last:
+        if version == self.last:
             return self._changes
         if self._full is None:
             self._full = self._send("full", self._coordinator.full_base())
@@ -137,19 +194,26 @@ class _Bases(Generic[Sent]):
 class CrewPool(ABC, Generic[W, Sent]):
     """Workers outside this process; those of a failed round are ended, and the next round starts others."""
 
-    def __init__(self, n: int, wait: Callable[[Sequence[W], float | None], Sequence[W]]) -> None:
+    def __init__(
+        self, n: int, wait: Callable[[Sequence[W], float | None], Sequence[W]], servers: int = 0
+    ) -> None:
         self._n = n
         self._crew: Crew[W, int] = Crew(self._start, wait, most_deaths=_MOST_DEATHS)
         self._versions: WeakKeyDictionary[W, int] = WeakKeyDictionary()  # of the bases that workers have
+        self._parts: dict[int, list[Sent]] = {}  # of the end of each chunk, for the servers
+        self.servers: Servers[W, Sent] = Servers(
+            Crew(self._start_server, wait, most_deaths=_MOST_DEATHS), self
+        )
+        self.servers.n = servers
 
     @property
     def size(self) -> int:
         """Number of workers that run or start."""
         return len(self._crew)
 
-    def resize(self, n: int) -> None:
-        """Have `n` workers from the next round on."""
-        self._n = n
+    def resize(self, n: int, servers: int) -> None:
+        """Have `n` workers from the next round on, and as many merge servers as soon as they are ready."""
+        self._n, self.servers.n = n, servers
 
     def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[ChunkEnd]:
         """Return the ends of chunks that were learnt from the coordinator's next base.
@@ -164,19 +228,36 @@ class CrewPool(ABC, Generic[W, Sent]):
             self._end()  # no worker may answer later
             raise
 
+    def merge(self, coordinator: Coordinator, ends: Sequence[ChunkEnd]) -> None:
+        """Merge the first ends of the last round into the coordinator's model, with the servers."""
+        if not self.servers.owners:
+            coordinator.merge(ends)
+            return
+        try:
+            self.servers.begin_merge([self._parts[number] for number in range(len(ends))])
+            shares = self.servers.end_merge(coordinator)
+        except BaseException:
+            self._end()
+            raise
+        coordinator.take_shares(ends, shares)
+
     def _learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[ChunkEnd]:
         crew, waiting = self._crew, deque(range(len(chunks)))
         crew.resize(self._n)
-        bases = _Bases(coordinator, self._send)
-        sent = [self._send(f"chunk{number}", chunk_to_tree(chunk)) for number, chunk in enumerate(chunks)]
+        self.servers.scale(coordinator, self._confirm)
+        shares, self.servers.shares = self.servers.shares, []
+        bases = Bases(coordinator, self.send)
+        self.servers.adopt(bases)
+        sent = [self.send(f"chunk{number}", chunk_to_tree(chunk)) for number, chunk in enumerate(chunks)]
         ends: dict[int, ChunkEnd] = {}
         refused = ""
         while waiting or crew.busy:
             crew.resize(self._n)  # after deaths
             for worker in crew.idle[: len(waiting)]:
-                base = bases.of_version(self._versions.get(worker, 0))
-                number = waiting.popleft()
-                crew.begin(worker, number, "learn", base, sent[number])
+                version, number = self._versions.get(worker, 0), waiting.popleft()
+                base = bases.of_version(version)
+                merged = shares if base is not None and version == bases.last else []
+                crew.begin(worker, number, "call", "learn", f"end{number}", base, sent[number], *merged)
                 self._versions[worker] = coordinator.version
             coordinator.look_ahead()
             messages = crew.wait(_LONG)
@@ -188,11 +269,10 @@ class CrewPool(ABC, Generic[W, Sent]):
                     crew.count_death(message)
                     continue
                 crew.release(worker)
-                answer = self._received(message)
-                if not isinstance(answer, dict):
-                    ends[number] = end_of_tree(answer)
-                elif "failed" in answer:
-                    raise WorkersError(f"a worker cannot read or write its messages: {answer['failed']}")
+                answer, outputs = self.received(worker, message)
+                if answer is None:
+                    end, *self._parts[number] = outputs
+                    ends[number] = end_of_tree(self.read(end))
                 elif "error" in answer:
                     raise InputError(answer["error"])
                 else:
@@ -203,20 +283,44 @@ class CrewPool(ABC, Generic[W, Sent]):
             raise UnexpectedEventsError(refused)
         return [ends[number] for number in range(len(chunks))]
 
+    def _confirm(self, start: int) -> Iterator[tuple[str, int, float]]:
+        """Tell idle workers when owners change; yield name, version and seconds of each answer."""
+        crew, begin = self._crew, time.perf_counter()
+        missing = {worker: f"worker {number}" for number, worker in enumerate(crew.idle)}
+        for worker in missing:
+            crew.begin(worker, 0, "call", "clock", "", start)
+        while missing:
+            for worker, _, message in crew.wait(_LONG):
+                name = missing.pop(worker)
+                if isinstance(message, WorkerLost):
+                    crew.count_death(message)
+                    continue
+                crew.release(worker)
+                yield name, self.received(worker, message)[0], time.perf_counter() - begin
+
     @abstractmethod
     def _start(self) -> W:
         """Start a worker."""
 
     @abstractmethod
-    def _send(self, name: str, tree: Any) -> Sent:
-        """Send a message to all workers, and return its name or reference."""
+    def _start_server(self, number: int) -> W:
+        """Start a merge server with a number."""
 
     @abstractmethod
-    def _received(self, message: Any) -> Any:
-        """Return the answer of `Server` in a message of a worker."""
+    def send(self, name: str, tree: Any) -> Sent:
+        """Send a message to all workers and servers, and return its name or reference."""
+
+    @abstractmethod
+    def read(self, sent: Sent) -> Any:
+        """Return the tree of a message."""
+
+    @abstractmethod
+    def received(self, worker: W, message: Any) -> tuple[Any, list[Sent]]:
+        """Return the plain answer of a worker or server, and the messages that it has sent with it."""
 
     def _end(self) -> None:
         self._crew.end()
+        self.servers.end()
 
     def close(self) -> None:
         """End the workers."""

@@ -54,7 +54,7 @@ class BlockRounds:
             if begin < end:
                 chunks = coordinator.cut([take_events(blocks, begin, end)])
                 ends = pool.learn(coordinator, chunks)
-                coordinator.merge(ends)
+                pool.merge(coordinator, ends)
                 for result in ends:
                     workspace.diagnostics.add(result.problems)
                 for chunk, result in zip(chunks, ends, strict=True):

@@ -95,6 +95,11 @@ class PartitionedRun(Run):
         connected, or that of RAY_ADDRESS.
     worker : mapping, optional
         Resources that an actor of Ray reserves; 1 CPU by default.
+    servers : int
+        Number of merge servers, each of which owns a share of the model's tables. Workers send them what
+        has changed, and receive from them what has merged; with 0, the coordinator merges alone.
+    server : mapping, optional
+        Resources that the actor of a server reserves; by default none, since servers work while workers wait.
     """
 
     def __init__(
@@ -108,12 +113,15 @@ class PartitionedRun(Run):
         schedule: RoundSchedule | None = None,
         backend: str = "processes",
         worker: Mapping[str, float] | None = None,
+        servers: int = 0,
+        server: Mapping[str, float] | None = None,
     ) -> None:
         check_partitioned(workspace.configuration)
         super().__init__(workspace, source, stored=stored)
         self._coordinator = Coordinator(workspace, partitions, schedule)
         self._coordinator.change = ChangeTest(*self.stored.get("change", ()))
-        self._backend, self._worker = backend, worker
+        self._backend, self._worker, self._server = backend, worker, server
+        self._servers = servers
         self.pool: Pool = self._pool_of(workers)
         self._blocks: Iterator[Block] | None = None
         self._file: TextFile | None = None  # whose events workers read themselves
@@ -132,8 +140,10 @@ class PartitionedRun(Run):
         if self._backend == "ray":
             from onlineauto.cluster.partitions.on_ray import RayPool
 
-            return RayPool(workers, command, needs=self._worker)
-        return local_pool(workers, command)
+            return RayPool(
+                workers, command, needs=self._worker, servers=self._servers, server_needs=self._server
+            )
+        return local_pool(workers, command, self._servers)
 
     @property
     def warning(self) -> str:
@@ -148,12 +158,17 @@ class PartitionedRun(Run):
             f"and short rounds cost more than they gain; it pays for hundreds of thousands of events"
         )
 
-    def resize(self, workers: int) -> None:
-        """Have another number of workers from the next round on; the result does not depend on it."""
+    def resize(self, workers: int, servers: int | None = None) -> None:
+        """Have another number of workers and merge servers; the result does not depend on them.
+
+        Workers begin or end with the next round. Servers join and leave while rounds go on: new ones start,
+        then blocks of the model migrate between two rounds. None leaves their number as it is.
+        """
         workers = min(workers, self._coordinator.partitions)
+        self._servers = self._servers if servers is None else servers
         if not isinstance(self.pool, InlinePool):
-            self.pool.resize(workers)
-        elif workers > 1 or self._backend == "ray":
+            self.pool.resize(workers, self._servers)
+        elif workers > 1 or self._servers or self._backend == "ray":
             self.pool = self._pool_of(workers)
 
     @property
@@ -171,6 +186,7 @@ class PartitionedRun(Run):
         partitions: int = PARTITIONS,
         schedule: RoundSchedule | None = None,
         backend: str = "processes",
+        servers: int = 0,
         **options: Any,
     ) -> PartitionedRun:
         """Return a run that continues over the same source where a checkpoint was written; see `Run.resume`.
@@ -193,6 +209,7 @@ class PartitionedRun(Run):
             partitions=partitions,
             schedule=schedule,
             backend=backend,
+            servers=servers,
         )
 
     def close(self) -> None:
@@ -336,7 +353,7 @@ class PartitionedRun(Run):
         chunks, ends = chunks[:n], ends[:n]
         self._due = 0
         if ends:  # there are none at the end of a file, or if the first chunk has changed
-            self._coordinator.merge(ends)
+            self.pool.merge(self._coordinator, ends)
             for end in ends:
                 self.diagnostics.add(end.problems)
             self._hand_out([(chunk.block, end.outcomes) for chunk, end in zip(chunks, ends, strict=True)])

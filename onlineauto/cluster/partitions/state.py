@@ -30,10 +30,13 @@ ENSEMBLE = "ensemble"
 
 
 class TableCells(NamedTuple):
-    """Changed cells of a table: their indices, and their numbers in each of its arrays."""
+    """Changed cells of a table: their indices, and their numbers in each of its arrays.
+
+    In a message of or to a merge server, also actions of a member that is a regression, and their statistics.
+    """
 
     rows: NDArray[np.int64]
-    values: tuple[NDArray[np.float32], ...]
+    values: tuple[NDArray[Any], ...]
 
 
 class SentState(NamedTuple):
@@ -218,6 +221,16 @@ class TrackedTables:
         if name == "model":
             self._workspace.learner.model.touched[part.rows] = True
 
+    def surest(self, changed: Mapping[str, TableCells]) -> Arrays:
+        """Return the largest precision of changed cells, at the base and now, of each member, by path."""
+        ensemble, result = self._workspace.searching.live_configs.arrays.ensemble, {}
+        for member in states_of(ensemble).members if ensemble.on else ():
+            if member.cells:
+                cells, spread = changed[member.name], member.cells.index("spread")
+                before = self._base[member.name][spread][cells.rows]
+                result[surest_path(member.name)] = np.array([member.surest(before, cells.values[spread])])
+        return result
+
     def reset(self, changed: Mapping[str, NDArray[np.int64]]) -> None:
         """Return changed cells to the base."""
         for name, table in self.tables().items():
@@ -246,6 +259,34 @@ def _regressions(state: Any, prefix: str) -> Iterator[tuple[str, Regression]]:
     for name, value in zip(state._fields, state, strict=True):
         if isinstance(value, Regression):
             yield f"{prefix}.{name}", value
+
+
+def regressions_of(ensemble: Ensemble) -> dict[str, str]:
+    """Return the path of the regression of each member that has one, by the member's name."""
+    if not ensemble.on:
+        return {}
+    states = list(records_of_ensemble(ensemble).items())[2:]
+    return {
+        member.name: next(_regressions(state, prefix))[0]
+        for member, (prefix, state) in zip(states_of(ensemble).members, states, strict=True)
+        if member.least_squares is not None
+    }
+
+
+def whole_members(ensemble: Ensemble) -> list[str]:
+    """Return the names of members that have neither a table nor a regression."""
+    members = states_of(ensemble).members if ensemble.on else ()
+    return [member.name for member in members if not member.cells and member.least_squares is None]
+
+
+def prefix_of(member: str) -> str:
+    """Return the prefix of the paths of a member's arrays."""
+    return f"{ENSEMBLE}.members.{member}."
+
+
+def surest_path(name: str) -> str:
+    """Return the path, in the state of an end, of the largest precision of a member's changed cells."""
+    return f"{ENSEMBLE}.members.{name}.surest"
 
 
 def load_dense(workspace: Workspace, arrays: Mapping[str, NDArray[Any]]) -> None:

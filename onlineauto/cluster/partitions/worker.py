@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray  # noqa: TC002
 from threadpoolctl import ThreadpoolController
 
 from onlineauto.cluster.partitions.cutting import join_outcomes
+from onlineauto.cluster.partitions.division import Division
 from onlineauto.cluster.partitions.state import (
     SentState,
     TrackedTables,
@@ -47,6 +49,7 @@ class Base(NamedTuple):
     control: SearchChoices
     gains: NDArray[np.float64]
     state: SentState
+    owners: Sequence[tuple[str, int, int]] = ()  # of each block: name, number, server; none without servers
 
 
 class ChunkEnd(NamedTuple):
@@ -83,8 +86,8 @@ class Worker:
         self._tracked = TrackedTables(self.workspace)
         self._changed: dict[str, NDArray[np.int64]] = {}
 
-    def adopt(self, base: Base) -> None:
-        """Adopt a base for the next chunks."""
+    def adopt(self, base: Base, shares: Sequence[SentState] = ()) -> None:
+        """Adopt a base for the next chunks; `shares` are what servers have merged since the last base."""
         if base.since not in (0, self.version):
             raise ValueError(f"base {base.version} changes {base.since}, and the worker has {self.version}")
         if base.since == 0 and self.version:  # it lacks the cells that are 0 again
@@ -93,8 +96,11 @@ class Worker:
         self._tracked.reset(self._changed)
         self._changed = {}
         self._deferred.follow(base.control, base.gains)
-        for name, part in base.state.tables.items():
-            self._tracked.rebase(name, part)
+        tables = self._tracked.tables()
+        for state in (*(shares if base.since else ()), base.state):
+            for name, part in state.tables.items():
+                if name in tables:
+                    self._tracked.rebase(name, part)
 
     def learn(self, block: Block, seed: int) -> ChunkEnd:
         """Learn a chunk from the last base, and return the end; `seed` makes its random draws differ."""
@@ -114,10 +120,18 @@ class Worker:
             name: take_rows(table, self._changed[name]) for name, table in self._tracked.tables().items()
         }
         with one_blas_thread():
-            dense = settled_arrays(workspace)
+            dense = settled_arrays(workspace) | self._tracked.surest(tables)
         for name in _LEVELS:
             dense.pop(name, None)
         return ChunkEnd(SentState(dense, tables), findings, outcomes, workspace.diagnostics)
+
+    def divide(self, state: SentState) -> tuple[SentState, list[SentState]]:
+        """Return what the coordinator needs of the end of a chunk, and the part of each server."""
+        base = self._base
+        if not base.owners:
+            return state, []
+        owners = {(name, number): server for name, number, server in base.owners}
+        return SentState({}, {}), Division.of(self.workspace, owners, base.state.dense).split(state)
 
     def _learn_pieces(self, block: Block) -> Outcomes:
         """Learn a block, piece by piece if it is not read yet."""

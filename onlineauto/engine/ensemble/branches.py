@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from numpy.typing import NDArray
 
@@ -49,6 +49,8 @@ class Branch(NamedTuple):
         np.int64
     ]  # [actions + 1, 2]: number of events learnt with each merged action, then the total: at the base, now
     ordered: bool = False  # the branches are consecutive parts of one stream, in this order
+    actions_here: Container[int] | None = None  # of the base: the merged actions to merge; None for all
+    surest: float = 0.0  # of the base: the largest precision of the changed cells of any branch; 0 if unknown
 
 
 class Sums(NamedTuple):
@@ -194,6 +196,7 @@ def merge_cells(
     *,
     keeps: float,
     bounds: tuple[float, float],
+    surest: float = 0.0,
     ordered: bool = False,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return a table of weights and variances merged cell by cell, by precisions 1 / variance.
@@ -206,6 +209,7 @@ def merge_cells(
     A table has weights and variances, float32[cells, n]; a variance of 0 means that the cell was never
     learnt. `learnt` are the events of each branch since the base, `keeps` is the factor by which a precision
     is multiplied when the cell is learnt, `bounds` are the smallest variance and that before the first event.
+    `surest` is the largest precision of all tables, if these are only some of the cells; 0 computes it.
     """
     least, initial_variance = bounds
     weights, spread = base[0].copy(), base[1].copy()
@@ -219,7 +223,7 @@ def merge_cells(
         for _, variance in tables
     ]
     times = []
-    limit = max(float(information.max()) for information in sure)
+    limit = surest or max(float(information.max()) for information in sure)
     for own, n, changed in zip(sure[1:], learnt, changes, strict=True):
         with np.errstate(divide="ignore"):
             since = np.minimum(np.log1p(-own / limit) / math.log(keeps), float(n))

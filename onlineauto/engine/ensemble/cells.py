@@ -14,6 +14,8 @@ from onlineauto.state.schema import Sparse, save
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.state.stored import Stored
@@ -48,6 +50,14 @@ class CellMember(Member):
         state.weights[:] = state.spread[:] = 0.0
         super().restore(stored, state, inputs)
 
+    def surest(self, *spreads: NDArray[np.float32]) -> float:
+        """Return the largest precision of cells, given their variances in some tables; 0 without cells."""
+        least = [
+            float(np.where(spread > 0, spread, self.initial_variance).min(initial=np.inf))
+            for spread in spreads
+        ]
+        return 1.0 / min(least)
+
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Any:
         """Return the base with cells merged by their precisions.
 
@@ -61,6 +71,7 @@ class CellMember(Member):
             ends,
             count_learnt(branches),
             keeps=KEEPS,
+            surest=base.surest,
             ordered=base.ordered,
             bounds=(SURE, self.initial_variance),
         )

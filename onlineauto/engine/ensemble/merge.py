@@ -11,7 +11,7 @@ tests merge.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -51,11 +51,21 @@ from onlineauto.estimators.merge import merge_difference_tests, merge_sums, merg
 from onlineauto.features.table_kernels import insert
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.ensemble import Ensemble, Inputs
+
+
+class MergedPart(NamedTuple):
+    """What one of several processes merges of the members' states, besides the cells that it is given."""
+
+    whole: Collection[str]  # members without cells and regressions
+    actions: Mapping[str, Collection[int]]  # the merged actions of members that are regressions
+
+
+_UNKNOWN: Final[Mapping[str, float]] = {}
 
 
 def merge_ensembles(
@@ -65,23 +75,16 @@ def merge_ensembles(
     learnt: Sequence[int],
     floor: bool,
     ordered: bool = False,
+    part: MergedPart | None = None,
+    surest: Mapping[str, float] = _UNKNOWN,
 ) -> Ensemble:
-    """Return approximately the ensemble that a single learner of all events would have."""
+    """Return approximately the ensemble that a single learner of all events would have.
+
+    Of the members, only a `part` is merged; `surest` is that of branches, by member.
+    """
     _check(base, ends)
-    inputs, all_branches = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
-    base_branch, *branches = [branch._replace(ordered=ordered) for branch in all_branches]
+    inputs, states = merge_states(base, ends, ordered=ordered, part=part, surest=surest)
     members = states_of(base).members
-    states = [
-        member.merge(
-            base_branch._replace(state=state),
-            [
-                branch._replace(state=states_of(end).records[at])
-                for branch, end in zip(branches, ends, strict=True)
-            ],
-            inputs,
-        )
-        for at, (member, state) in enumerate(zip(members, states_of(base).records, strict=True))
-    ]
     everyone = [base, *ends]
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
     base, *ends = everyone = [_widen_range(drop_stopped(ensemble, inputs), widest) for ensemble in everyone]
@@ -100,6 +103,37 @@ def merge_ensembles(
             inputs=inputs, rests=base.members.rests.copy(), states=MemberStates(members, states).array
         ),
     )
+
+
+def merge_states(
+    base: Ensemble,
+    ends: Sequence[Ensemble],
+    *,
+    ordered: bool,
+    part: MergedPart | None = None,
+    surest: Mapping[str, float] = _UNKNOWN,
+) -> tuple[Inputs, list[Any]]:
+    """Return the merged inputs, and the merged state of each member, or of a `part` of it."""
+    inputs, all_branches = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
+    base_branch, *branches = [branch._replace(ordered=ordered) for branch in all_branches]
+    states = []
+    for number, (member, state) in enumerate(
+        zip(states_of(base).members, states_of(base).records, strict=True)
+    ):
+        if part is not None and not (member.cells or member.least_squares or member.name in part.whole):
+            states.append(state)
+            continue
+        own = [
+            branch._replace(state=states_of(end).records[number])
+            for branch, end in zip(branches, ends, strict=True)
+        ]
+        first = base_branch._replace(
+            state=state,
+            actions_here=None if part is None else part.actions.get(member.name, ()),
+            surest=surest.get(member.name, 0.0),
+        )
+        states.append(member.merge(first, own, inputs))
+    return inputs, states
 
 
 def _retention(base: Sums, ends: Sequence[Sums], learnt: Sequence[int]) -> float:

@@ -119,6 +119,12 @@ class Settled(NamedTuple):
     prepared: NDArray[np.int64]
 
 
+STATISTICS = ("information", "products", "weights")
+"""The fields of `Settled` that are large, of which merging an action needs only the action's."""
+MERGED = ("weights", "spread", "begun")
+"""The fields of a `Regression` that merging an action sets; the others are as before the first event."""
+
+
 def settle(regression: Regression, initial_variance: float, keeps: float) -> Settled:
     """Return the statistics of all known actions of a branch, for `merge_regression`."""
     n, known = regression.prepared.tolist()
@@ -151,6 +157,8 @@ def merge_regression(
     result = make_regression(max(rows, min(known, MOST_ACTIONS)), max(columns, n))
     result.prepared[:] = n, known
     for action in range(1 if known > MOST_ACTIONS else known):
+        if base.actions_here is not None and action not in base.actions_here:
+            continue
         if not any(_has_begun(branch, action) for branch in (base, *branches)):
             continue  # the state before the first event
         taken = [times_taken(*branch.seen[action].tolist()) for branch in branches]

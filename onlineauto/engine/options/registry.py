@@ -226,6 +226,16 @@ class PartitionOptions:
         maximum=256,
         metavar="N",
     )
+    servers: int = option(
+        0,
+        "Number of merge servers, beside --workers: each owns a share of the model's tables, and merges what "
+        "the workers send it. With 0, the process that reads merges. The result does not depend on it.",
+        vw=False,
+        minimum=0,
+        maximum=64,
+        metavar="M",
+        needs=("workers",),
+    )
     partitions: int = option(
         4,
         "Into how many parts --workers cuts a round. The result depends on this number, and not on that of "
@@ -492,7 +502,17 @@ _INSTEAD: Final = {
 
 
 COMMAND_LINE: Final = (
-    *("data", "cache", "cache_file", "kill_cache", "verbose_metrics", "workers", "partitions", "backend"),
+    *(
+        "data",
+        "cache",
+        "cache_file",
+        "kill_cache",
+        "verbose_metrics",
+        "workers",
+        "servers",
+        "partitions",
+        "backend",
+    ),
     *(
         option.name
         for group in (OutputOptions, ModelOptions, InspectOptions)

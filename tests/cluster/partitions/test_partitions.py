@@ -447,9 +447,9 @@ def test_ends_are_merged_with_one_thread_of_linear_algebra(monkeypatch: pytest.M
     def threads() -> set[int]:
         return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
-    def noted(*arguments: Any) -> None:
+    def noted(*arguments: Any) -> Any:
         seen.append(threads())
-        merge(*arguments)
+        return merge(*arguments)
 
     monkeypatch.setattr(coordinator, "merge_round", noted)
     with threadpool_limits(2, user_api="blas"):
