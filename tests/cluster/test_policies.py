@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import permutations, product
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from onlineauto.cluster import (
     Fair,
     Fifo,
     MarginalGain,
+    Record,
     Row,
     Situation,
     Speeds,
@@ -31,6 +34,9 @@ from onlineauto.cluster.simulator.simulation import run
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_policy
 from tests.cluster.situations import linear, situations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -236,6 +242,37 @@ def test_marginal_gain_adds_servers_to_a_job_with_too_few() -> None:
     after = allocate(MarginalGain(speeds), Situation.of([job], {"CPU": 16}, places=1))
     assert after.workers.tolist() == [[2]]
     assert after.servers[0, 0] > 2
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_job_with_its_most_servers_still_gets_workers(name: str) -> None:
+    job = linear(5, server={"CPU": 1}, most_servers=1)
+    after = allocate(POLICIES[name](), Situation.of([job], {"CPU": 16}, places=1))
+    assert after.servers.tolist() == [[1]]
+    assert after.workers[0, 0] > 1
+
+
+@pytest.mark.parametrize("policy", [MarginalGain, UntilKnown, partial(MarginalGain, power=None)])
+@pytest.mark.parametrize(("shared", "servers"), [(0.0, {1}), (0.5, {3, 4})])
+def test_servers_are_learned_from_the_history(
+    policy: Callable[[], ClusterPolicy], shared: float, servers: set[int]
+) -> None:
+    """A job gets servers if its speed has grown with servers, and only its first one otherwise."""
+    decides = policy()
+    job = linear(5, kind="stream", server={"CPU": 1}, most_workers=4, most_servers=4)
+    for slot, size in enumerate([(4, 4), (4, 1), (2, 1), (4, 2), (1, 1)]):
+        time = 1 / size[0] + shared * size[0] / size[1] / 4
+        decides.observe(
+            [
+                Record(
+                    slot=slot, job="a", kind="stream", arrived=0, workers=size[0], servers=size[1],
+                    before=0, done=1 / time, total=100, worker={"CPU": 1}, server={"CPU": 1},
+                )
+            ]
+        )  # fmt: skip
+    after = allocate(decides, Situation.of([job], {"CPU": 16}, places=1))
+    assert after.workers[0, 0] >= 2
+    assert after.servers[0, 0] in servers
 
 
 @pytest.mark.parametrize(

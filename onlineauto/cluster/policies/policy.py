@@ -30,11 +30,11 @@ def scores(worker: Floats, server: Floats, both: Floats, nothing: float = 0.0) -
 
 
 def bundles(situation: Situation, score: Floats, nothing: float = -1e18) -> Floats:
-    """Return scores for whole bundles only: a worker, and a server if the job takes any.
+    """Return scores for whole bundles only: a worker, and a server if the job can use another one.
 
     `score`, float64[B, J], is that of one more bundle; `nothing` is that of the end of the allocation.
     """
-    takes = situation.takes_servers
+    takes = situation.servers < situation.most_servers
     never = np.full_like(score, NEVER)
     return scores(np.where(takes, NEVER, score), never, np.where(takes, score, NEVER), nothing)
 
