@@ -10,6 +10,7 @@ import pytest
 
 from onlineauto.cluster import ClusterPolicy, Fair, History, MarginalGain
 from onlineauto.cluster.simulator import Workload, compare, draw_traces, fit_workload, record, simulate
+from onlineauto.cluster.simulator.fitting import PAUSES
 from onlineauto.errors import InputError
 
 pytestmark = pytest.mark.lane("ci")
@@ -130,3 +131,29 @@ def test_a_kind_without_progress_is_omitted() -> None:
 def test_the_fit_recovers_the_noise() -> None:
     noisy = replace(QUIET, noise=0.3)
     assert fit_workload(history(200, workload=noisy)).noise == pytest.approx(0.3, abs=0.06)
+
+
+def test_pauses_of_a_history_do_not_make_its_jobs_slow() -> None:
+    kinds = tuple(replace(kind, pause=0.5) for kind in QUIET.kinds)
+    log = history(100, workload=replace(QUIET, kinds=kinds))
+    log.head = msgspec.structs.replace(log.head, slot=30.0)
+    fitted = fit_workload(log, pauses=dict.fromkeys(QUIET.names, 15.0))
+    assert {kind.pause for kind in fitted.kinds} == {0.5}
+    assert {kind.pause for kind in fit_workload(log).kinds} == {0.0}
+    for kind in QUIET.kinds:
+        servers = 3 if kind.server else 0
+        true, found, blind = (
+            workload.speeds().time_per_unit(kind.name, 3, servers)
+            for workload in (QUIET, fitted, fit_workload(log))
+        )
+        assert found == pytest.approx(true, rel=0.15)
+        assert blind > found
+    assert abs(simulate(log, pauses=dict.fromkeys(QUIET.names, 15.0)).error()) < 0.1
+
+
+def test_the_jobs_of_this_package_have_measured_pauses() -> None:
+    log = history(10)
+    log.head = msgspec.structs.replace(log.head, slot=10.0)
+    log.records = [msgspec.structs.replace(record, kind="partitioned-stream") for record in log.records]
+    [kind] = fit_workload(log).kinds
+    assert kind.pause == PAUSES["partitioned-stream"] / 10 > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pytest
@@ -21,6 +22,11 @@ from onlineauto.cluster.simulator import (
 from onlineauto.cluster.simulator.simulation import mean_ratio
 from onlineauto.errors import OptionError
 from tests.cluster.test_policies import Drawn
+
+if TYPE_CHECKING:
+    from onlineauto.cluster import Situation
+    from onlineauto.cluster.policies.policy import Watch
+    from onlineauto.cluster.policies.situation import Floats
 
 PLAIN = JobKind(name="plain", coefficients=(1, 0, 0, 0, 0), work=3, worker={"CPU": 1})
 QUIET = Workload(kinds=(PLAIN,), capacity={"CPU": 1}, interference=0, noise=0)
@@ -156,3 +162,35 @@ def test_a_resource_with_capacity_0_is_not_full() -> None:
     more = replace(crowded, capacity={**crowded.capacity, "GPU": 0.0})
     one, other = (run(Fair(), draw_traces(workload, range(3), jobs=8)) for workload in (crowded, more))
     assert np.array_equal(one.times, other.times)
+
+
+class _Sizes(ClusterPolicy):
+    """Allocates given numbers of workers to the first job, slot by slot."""
+
+    name: ClassVar[str] = "sizes"
+
+    def __init__(self, *workers: int) -> None:
+        self._workers = list(workers)
+
+    def score(self, situation: Situation) -> Floats:
+        raise NotImplementedError
+
+    def decide(self, situation: Situation, *, watch: Watch | None = None) -> Situation:
+        workers = np.array([[self._workers.pop(0)]])
+        return replace(situation, workers=workers, free=situation.capacity - workers)
+
+
+@pytest.mark.parametrize(
+    ("pause", "workers", "time"),
+    [
+        (0.0, (1, 1, 2, 2), 3.5),
+        (0.25, (1, 1, 1, 1, 1), 5.0),  # the size never changes
+        (0.25, (1, 1, 2, 2), 3.75),
+        (0.25, (1, 2, 1, 2, 2), 4.125),
+        (1.5, (1, 2, 2, 2, 2), 4.5),  # longer than a slot
+        (0.25, (1, 0, 1, 1, 1, 1, 1), 6.25),  # two changes, one of them without workers
+    ],
+)
+def test_a_job_pauses_after_a_change_of_its_size(pause: float, workers: tuple[int, ...], time: float) -> None:
+    workload = replace(QUIET, kinds=(replace(PLAIN, pause=pause),), capacity={"CPU": 4}, places=1)
+    assert run(_Sizes(*workers), traces_of([0], [5.0], workload)).times.tolist() == [[time]]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import numpy as np
 
 from onlineauto.cluster.policies import POLICIES
@@ -25,6 +27,8 @@ _RUN: Final = 8
 """Number of consecutive jobs of a history that stay together in a synthetic trace (block bootstrap)."""
 _FEWEST: Final = 3
 """Minimum number of jobs for a fit."""
+PAUSES: Final[Mapping[str, float]] = MappingProxyType({"partitioned-stream": 0.4})
+"""Seconds without progress after a change of the numbers of workers or servers, by kind of job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +121,7 @@ def policies_for(workload: Workload) -> dict[str, ClusterPolicy]:
     return {name: make(speeds) if issubclass(make, Modelled) else make() for name, make in POLICIES.items()}
 
 
-def simulate(history: History, *, places: int = 12) -> Simulated:
+def simulate(history: History, *, places: int = 12, pauses: Mapping[str, float] = PAUSES) -> Simulated:
     """Fit a simulator to the history of a cluster, to find the policy that would have been fastest.
 
     Parameters
@@ -126,6 +130,9 @@ def simulate(history: History, *, places: int = 12) -> Simulated:
         The history of `Cluster.history` or `History.load`.
     places : int
         Maximum number of jobs with a row.
+    pauses : mapping
+        Seconds without progress after a change of the numbers of workers or servers, by kind of job; 0 for
+        other kinds. The default has the measured pauses of the jobs of this package.
 
     Raises
     ------
@@ -141,7 +148,7 @@ def simulate(history: History, *, places: int = 12) -> Simulated:
     >>> abs(simulated.error()) < 0.1
     True
     """
-    workload = fit_workload(history, places=places)
+    workload = fit_workload(history, places=places, pauses=pauses)
     finite = _jobs(history)
     named = {name: job for name, job in finite.items() if job.kind in workload.names}
     jobs = [*named.values()]
@@ -162,14 +169,15 @@ def simulate(history: History, *, places: int = 12) -> Simulated:
     )
 
 
-def fit_workload(history: History, *, places: int = 12) -> Workload:
+def fit_workload(history: History, *, places: int = 12, pauses: Mapping[str, float] = PAUSES) -> Workload:
     """Return the workload of a history: kinds with their speeds, the rate of arrivals, the spread of work.
 
     Endless streams are not jobs of the workload: their average resources are subtracted from the capacity.
-    Kinds without any progress are omitted.
+    Kinds without any progress are omitted. Speeds are those outside of pauses.
     """
     speeds = Speeds()
-    ended = [record for record in history.records if not record.endless]
+    pause = {kind: seconds / history.head.slot for kind, seconds in pauses.items()}
+    ended = _without_pauses([record for record in history.records if not record.endless], pause)
     speeds.observe(ended)
     finite = _jobs(history).values()
     jobs = [job for job in finite if job.kind in speeds.kinds]
@@ -193,6 +201,7 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
             name=kind,
             coefficients=tuple(float(number) for number in speeds.coefficients(kind)),
             work=float(np.mean(works[kind])),
+            pause=pause.get(kind, 0.0),
             **demand_of(last[kind]),
         )
         for kind in sorted(last)
@@ -207,6 +216,19 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
         interference=0.0,
         noise=_noise(ended, speeds),
     )
+
+
+def _without_pauses(records: Sequence[Record], pauses: Mapping[str, float]) -> list[Record]:
+    """Return records in which the pause after a change of size, in slots by kind, does not count as used."""
+    sizes: dict[str, tuple[int, int]] = {}
+    worked = []
+    for record in records:
+        size = record.workers, record.servers
+        if sizes.setdefault(record.job, size) != size and (pause := pauses.get(record.kind, 0.0)):
+            record = msgspec.structs.replace(record, used=max(record.used - pause, 0.0))
+        sizes[record.job] = size
+        worked.append(record)
+    return worked
 
 
 def _jobs(history: History) -> dict[str, _Job]:

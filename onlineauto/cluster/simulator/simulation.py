@@ -126,6 +126,9 @@ class Simulation:
         self._most = workload.most_tasks()
         capacity = np.array(list(workload.capacity.values()), np.float64)
         self._capacity = np.tile(capacity, (len(traces), 1))
+        self._pause = np.array([kind.pause for kind in workload.kinds])
+        self._sizes = np.zeros((2, *traces.work.shape), np.int64)  # workers and servers in the last slot
+        self._paused = np.zeros(traces.work.shape)  # slots of pauses that are not over
         self._left = traces.work.copy()
         self._end = np.full(traces.work.shape, np.nan)
         self._waiting = np.zeros(len(traces))
@@ -179,9 +182,11 @@ class Simulation:
         noise = traces.noise[:, self.now % traces.noise.shape[1], :]
         speed = self._speed(situation) * np.take_along_axis(noise, rows, 1)
         remaining = np.take_along_axis(self._left, rows, 1)
-        ends = self._valid & (speed >= remaining) & (speed > 0)
-        progress = np.where(ends, remaining, np.where(self._valid, speed, 0.0))
-        used = np.where(ends, remaining / np.maximum(speed, 1e-300), np.where(self._valid, 1.0, 0.0))
+        lost = self._lost(situation)
+        possible = speed * (1 - lost)
+        ends = self._valid & (possible >= remaining) & (possible > 0)
+        progress = np.where(ends, remaining, np.where(self._valid, possible, 0.0))
+        used = np.where(ends, lost + remaining / np.maximum(speed, 1e-300), np.where(self._valid, 1.0, 0.0))
         present = self._present()
         waiting = present.sum(1) - (ends * (1 - used)).sum(1)
         self._waiting += waiting
@@ -218,6 +223,19 @@ class Simulation:
             order = np.concatenate([order, np.repeat(order[:, :1], places - order.shape[1], 1)], 1)
         valid = np.arange(places) < present.sum(1, keepdims=True)
         return order, valid
+
+    def _lost(self, situation: Situation) -> Floats:
+        """Return the part of the slot in which each job pauses after a change of its size."""
+        cluster, row = np.nonzero(self._valid)
+        job = cluster, self._rows[cluster, row]
+        sizes = np.stack([situation.workers[cluster, row], situation.servers[cluster, row]])
+        changed = (sizes != self._sizes[:, *job]).any(0) & (self._left[job] < self.traces.work[job])
+        self._sizes[:, *job] = sizes
+        paused = self._paused[job] + changed * self._pause[self.traces.kind[job]]
+        lost = np.zeros(self._rows.shape)
+        lost[cluster, row] = np.minimum(paused, 1.0)
+        self._paused[job] = paused - lost[cluster, row]
+        return lost
 
     def _speed(self, situation: Situation) -> Floats:
         """Return the speed of each job, including the interference that policies do not know."""

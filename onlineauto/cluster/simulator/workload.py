@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,7 @@ class JobKind(Demand):
     # Coefficients of the time that a unit of work takes; see `onlineauto.cluster.policies.speeds.terms`.
     coefficients: tuple[float, ...]
     work: float  # Mean number of units of work of a job.
+    pause: float = 0.0  # Slots without progress after a change of the numbers of workers or servers.
 
 
 MIXED: Final = tuple(
@@ -97,6 +99,8 @@ class Workload:
         for kind in self.kinds:
             if len(kind.coefficients) != TERMS or min(kind.coefficients) < 0 or not sum(kind.coefficients):
                 raise OptionError(f"kind {kind.name}: give {TERMS} coefficients, none of them negative")
+            if not 0 <= kind.pause < math.inf:
+                raise OptionError(f"kind {kind.name}: pause = {kind.pause:g}: give 0 or more slots")
 
     @property
     def names(self) -> tuple[str, ...]:
