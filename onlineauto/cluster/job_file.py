@@ -44,17 +44,17 @@ RUN_KEYS: Final = {"rounds", "checkpoint_every", "checkpoints", "most_workers"}
 """Keys of a job that are options of `Study.run`."""
 _ANY: Final = {"name", "kind", "worker"}
 _STUDY: Final = {"study", "space", "trainable", "retries", "lease", *STUDY_KEYS, *RUN_KEYS}
-_STREAM: Final = {"stream", "flags", "model", "partitions", "events", "save_every"}
+_STREAM: Final = {"stream", "flags", "model", "partitions", "server", "most_servers", "events", "save_every"}
 _TEXTS: Final = {
     *("name", "kind", "study", "trainable", "stream", "flags", "model", "checkpoints"),
     *("scheduler", "searcher", "mode", "policy", "backend", "address"),
 }
 _PATHS: Final = {"history", "learned"}
 _COUNTS: Final = {
-    *("events", "save_every", "partitions"),
+    *("events", "save_every", "partitions", "most_servers"),
     *("rounds", "checkpoint_every", "most_workers", "places"),
 }
-_TABLES: Final = {"worker": "{CPU = 1}", "capacity": "{CPU = 8}"}
+_TABLES: Final = {"worker": "{CPU = 1}", "server": "{CPU = 1}", "capacity": "{CPU = 8}"}
 
 
 def keys_of(job: Mapping[str, Any]) -> set[str]:
@@ -237,7 +237,10 @@ class JobFile:
             options["model"] = self._relative_path(job["model"])
         workspace, stored = _stored_run(options.get("model"), configuration)
         if "partitions" in job:
-            return StreamJob(workspace, source, stored=stored, partitions=job["partitions"], **options)
+            options |= {key: job[key] for key in ("partitions", "server", "most_servers") if key in job}
+            return StreamJob(workspace, source, stored=stored, **options)
+        if "server" in job:
+            raise OptionError("server: merge servers need a stream in partitions: add partitions = 4")
         return RunJob(Run(workspace, source, stored=stored), **options)
 
     def _check_stream(self, job: Mapping[str, Any], number: int) -> None:

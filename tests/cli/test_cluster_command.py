@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from datasets.generate import text
 from onlineauto.cluster import Cluster, Fair, Guarded, History, Learned
+from onlineauto.cluster.partitions.coordinator import RoundSchedule
 from onlineauto.tune import Study
 from tests.cli.conftest import Command
 from tests.processes import python
@@ -143,6 +145,9 @@ def test_the_same_command_continues_after_an_interrupt(run: Command, folder: Pat
         ("events = 500", "events = 'many'", "jobs.toml:17: events = 'many': give a whole number, 1 or more"),
         ("events = 500", "partitions = 0", "jobs.toml:17: partitions = 0: give a whole number, 1 or more"),
         ("events = 500", "partitions = 2", "jobs.toml:17: partitions needs --automl"),
+        ("events = 500", "server = 3", "jobs.toml:17: server = 3: give names and amounts, as {CPU = 1}"),
+        ("events = 500", "server = {CPU = 1}", "jobs.toml:17: server: merge servers need a stream in part"),
+        ("events = 500", "most_servers = 0", "jobs.toml:17: most_servers = 0: give a whole number, 1 or"),
         ("events = 500", "sharded = true", "jobs.toml:17: sharded is unknown here; valid are"),
         ("cluster:loss", "cluster:lost", "jobs.toml:8: trainable = .*: the module .* has no 'lost'"),
         ("events = 500", "worker = 3", "jobs.toml:17: worker = 3: give names and amounts, as {CPU = 1}"),
@@ -164,6 +169,33 @@ def test_errors_have_the_line_of_the_job_file(
     assert before in JOBS
     (folder / "jobs.toml").write_text(JOBS.replace(before, after, 1))
     assert re.search(message, run("cluster run jobs.toml", code=None).err)
+
+
+def test_a_stream_of_a_file_has_merge_servers_and_the_same_model(
+    run: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = RoundSchedule(alone=256, head=8, shortest=64, longest=64, growth=4)
+    plan = RoundSchedule.plan
+    monkeypatch.setattr(RoundSchedule, "plan", lambda _, *progress: plan(short, *progress))
+    (folder / "planted.txt").write_bytes(text("planted", events=3000, seed=5))
+    job = """
+[[jobs]]
+stream = "planted.txt"
+flags = "--cb_explore_adf --automl 3 -b 14"
+partitions = 4
+events = 3000
+"""
+    models = []
+    for name, capacity, server in (("alone", 1, ""), ("served", 5, "server = {CPU = 1}\nmost_servers = 2\n")):
+        head = f'[cluster]\ncapacity = {{CPU = {capacity}}}\nslot = 0.2\npolicy = "fair"\n'
+        (folder / "jobs.toml").write_text(f'{head}history = "{name}"\n{job}model = "{name}.model"\n{server}')
+        out, _ = run("cluster run jobs.toml")
+        assert out.startswith("planted: done, 3,000 of 3,000 in ")
+        models.append((folder / f"{name}.model").read_bytes())
+    assert models[0] == models[1]
+    sizes = {(record.workers, record.servers) for record in History.load("served").records}
+    assert sizes == {(3, 2)}
+    assert History.load("served").records[0].server == {"CPU": 1.0}
 
 
 def test_paths_are_relative_to_the_job_file(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -270,6 +272,31 @@ def test_the_model_of_a_stream_does_not_depend_on_its_workers(rounds: Rounds, un
     assert (entry.state, entry.error, entry.done) == ("done", "", 1100)
     assert model_of(job.workspace) == undisturbed
     assert job.resources_in_use == (0, 0)
+
+
+@pytest.mark.ci
+def test_the_model_of_a_stream_does_not_depend_on_its_servers(rounds: Rounds, undisturbed: bytes) -> None:
+    job = stream_job(server={"CPU": 1}, most_servers=3)
+    assert (job.demand.server, job.demand.most_servers) == ({"CPU": 1}, 3)
+    used = set()
+    for size in ((2, 1), (3, 2), (2, 3), (1, 1), (3, 2)):
+        job.resize(*size)
+        rounds.let(2)
+        used.add(job.resources_in_use)
+        if size == (3, 2):
+            pool: Any = job._current_run.pool  # type: ignore[union-attr]
+            for pid in (pool.pids[0], pool.servers.nodes()[0].pid):
+                os.kill(pid, signal.SIGKILL)
+    assert {(2, 1), (3, 2), (2, 3)} <= used
+    job.resize(0, 0)
+    rounds.may.release(1000)
+    until(lambda: job.resources_in_use == (0, 0))
+    cluster = Cluster("fair", slot=0.2, capacity={"CPU": 5})
+    cluster.submit(job, name="stream")
+    cluster.run()
+    [entry] = cluster.jobs
+    assert (entry.state, entry.error, entry.done) == ("done", "", 1100)
+    assert model_of(job.workspace) == undisturbed
 
 
 @pytest.mark.ci

@@ -29,15 +29,14 @@ _AHEAD: Final = 1000
 
 
 class _LearningJob(ABC):
-    """Learns a stream step by step in a thread, with a number of workers that changes between steps."""
+    """Learns a stream step by step in a thread, with a size that changes between steps."""
 
     _current_run: Run | None  # None before it has begun
 
     def __init__(
         self,
         *,
-        worker: Mapping[str, float] | None,
-        most_workers: int,
+        demand: Demand,
         kind: str,
         learnt: int,
         ended: bool,
@@ -48,19 +47,19 @@ class _LearningJob(ABC):
         if save_every < 1:
             raise OptionError(f"save_every = {save_every}: give 1 or more")
         self.kind = kind
-        self.demand = check_demand(Demand(worker or {"CPU": 1.0}, most_workers=most_workers))
+        self.demand = check_demand(demand)
         self._events, self._model, self._save_every = events, model, save_every
         self._learnt = self._saved = learnt
         self._ended = ended
         self._changed = threading.Condition()
-        self._requested = self._applied = 0
+        self._requested = self._applied = (0, 0)
         self._stops = False
         self._thread = Background(self._work, "onlineauto stream")
 
     @property
     def resources_in_use(self) -> tuple[int, int]:
-        """The workers of the current step, and no servers."""
-        return self._applied, 0
+        """The workers and servers of the current step."""
+        return self._applied
 
     @property
     def is_open(self) -> bool:
@@ -80,14 +79,13 @@ class _LearningJob(ABC):
         return (done, done) if ended else (done, max(self._events or 0, done + _AHEAD))
 
     def resize(self, workers: int, servers: int) -> None:
-        """Continue with this number of workers after the current step; with 0, wait."""
-        del servers
+        """Continue with this size after the current step; without workers, wait."""
         with self._changed:
             if workers and self._stops:  # the cluster runs again after a stop
                 self._thread.renew()
                 self._stops = False
-            self._requested = 0 if self._ended else workers
-            if self._requested:
+            self._requested = (workers, servers) if workers and not self._ended else (0, 0)
+            if any(self._requested):
                 self._thread.start()
             self._changed.notify()
 
@@ -99,28 +97,28 @@ class _LearningJob(ABC):
         self._thread.join()
 
     def _work(self) -> None:
-        """Learn step after step, and apply each change of the number of workers in between."""
+        """Learn step after step, and apply each change of size in between."""
         try:
             while not self._stops and not self._ended:
                 with self._changed:
-                    workers = self._requested
-                if workers:
-                    self._applied = workers
-                    self._learn(workers)
+                    size = self._requested
+                if any(size):
+                    self._applied = size
+                    self._learn(*size)
                 else:
                     self._rest()
-                    self._applied = 0
+                    self._applied = (0, 0)
                     with self._changed:
-                        self._changed.wait_for(lambda: self._stops or self._requested)
+                        self._changed.wait_for(lambda: self._stops or any(self._requested))
             self._rest()
         except BaseException as error:
             self._fail(error)
             raise
         finally:
-            self._applied = 0
+            self._applied = (0, 0)
 
-    def _learn(self, workers: int) -> None:
-        if not self._step(workers):
+    def _learn(self, workers: int, servers: int) -> None:
+        if not self._step(workers, servers):
             self._end_workers()
             self._save()  # before progress() says that the job is done
             self._ended = True
@@ -141,11 +139,11 @@ class _LearningJob(ABC):
         self._saved = self._learnt
 
     @abstractmethod
-    def _step(self, workers: int) -> bool:
+    def _step(self, workers: int, servers: int) -> bool:
         """Learn a step and count its events; return False at the end of the stream."""
 
     def _end_workers(self) -> None:  # noqa: B027 - without workers there is nothing to do
-        """End the workers, if they are not the thread itself; the next step starts others."""
+        """End workers and servers, if they are not the thread itself; the next step starts others."""
 
     @abstractmethod
     def _fail(self, error: BaseException) -> None:
@@ -189,8 +187,7 @@ class RunJob(_LearningJob):
         save_every: int = 100_000,
     ) -> None:
         super().__init__(
-            worker=worker,
-            most_workers=1,
+            demand=Demand(worker or {"CPU": 1.0}, most_workers=1),
             kind=kind,
             learnt=max(run.position.events, run.progress.example_number),
             ended=run.position.passes >= run.workspace.configuration[RunOptions].passes,
@@ -200,8 +197,8 @@ class RunJob(_LearningJob):
         )
         self.run = self._current_run = run
 
-    def _step(self, workers: int) -> bool:
-        del workers
+    def _step(self, workers: int, servers: int) -> bool:
+        del workers, servers
         events = self.run.step(_STEP)
         self._learnt += events
         return events > 0
@@ -212,9 +209,9 @@ class RunJob(_LearningJob):
 
 
 class StreamJob(_LearningJob):
-    """Learns a stream in partitions, with the workers that the cluster allocates.
+    """Learns a stream in partitions, with the workers and merge servers that the cluster allocates.
 
-    The result does not depend on the workers. Their number changes between rounds. Without a worker, the job
+    The result does not depend on their numbers, which change between rounds. Without a worker, the job
     ends all workers, and keeps the model and its place in the stream; so any source can wait.
 
     With a `model`, the job survives a crash: the run is saved every `save_every` events, when it waits, when
@@ -237,6 +234,10 @@ class StreamJob(_LearningJob):
         Number of events of the stream; None if unknown, in which case more events are expected until the end.
     worker : mapping, optional
         Resources of a worker; 1 CPU by default.
+    server : mapping, optional
+        Resources of a server. With it the job has at least one merge server; without it, none.
+    most_servers : int
+        Maximum number of servers.
     backend : str, optional
         ``local`` for processes or ``ray`` for actors; by default the backend of the cluster.
     kind : str
@@ -269,6 +270,8 @@ class StreamJob(_LearningJob):
         schedule: RoundSchedule | None = None,
         events: int | None = None,
         worker: Mapping[str, float] | None = None,
+        server: Mapping[str, float] | None = None,
+        most_servers: int = 2,
         backend: str | None = None,
         kind: str = "partitioned-stream",
         model: str | os.PathLike[str] | None = None,
@@ -281,8 +284,7 @@ class StreamJob(_LearningJob):
         ended = start.passes >= workspace.configuration[RunOptions].passes
         done = int((stored or {}).get("progress", {}).get("example_number", 0))
         super().__init__(
-            worker=worker,
-            most_workers=partitions,
+            demand=Demand(worker or {"CPU": 1.0}, server or {}, partitions, most_servers),
             kind=kind,
             learnt=done if ended else start.events,
             ended=ended,
@@ -297,11 +299,12 @@ class StreamJob(_LearningJob):
 
     @property
     def resources_in_use(self) -> tuple[int, int]:
-        """The workers that run or are to run, and no servers."""
+        """The workers and servers that run or are to run."""
         run = self._current_run
-        return max(self._applied, 0 if run is None else run.pool.size), 0
+        size = (0, 0) if run is None else (run.pool.size, run.pool.n_servers)
+        return max(self._applied[0], size[0]), max(self._applied[1], size[1])
 
-    def _step(self, workers: int) -> bool:
+    def _step(self, workers: int, servers: int) -> bool:
         run = self._current_run
         if run is None:
             run = self._current_run = PartitionedRun(
@@ -309,12 +312,14 @@ class StreamJob(_LearningJob):
                 self._source,
                 stored=self._stored,
                 workers=workers,
+                servers=servers,
                 partitions=self._partitions,
                 schedule=self._schedule,
                 backend="ray" if self.backend == "ray" else "processes",
                 worker=self.demand.worker,
+                server=self.demand.server,
             )
-        run.resize(workers)
+        run.resize(workers, servers)
         is_more = run.learn_round()
         self._learnt = run.progress.example_number
         return is_more

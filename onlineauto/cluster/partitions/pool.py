@@ -53,6 +53,10 @@ class Pool(Protocol):
     def size(self) -> int:
         """Number of workers outside this process that run or start."""
 
+    @property
+    def n_servers(self) -> int:
+        """Number of merge servers that run or start."""
+
     def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[ChunkEnd]:
         """Return the ends of chunks that were learnt from the coordinator's next base.
 
@@ -72,7 +76,7 @@ class Pool(Protocol):
 class InlinePool:
     """A single worker in this process."""
 
-    size = 0
+    size = n_servers = 0
 
     def __init__(self) -> None:
         self._worker: Worker | None = None
@@ -210,6 +214,11 @@ class CrewPool(ABC, Generic[W, Sent]):
     def size(self) -> int:
         """Number of workers that run or start."""
         return len(self._crew)
+
+    @property
+    def n_servers(self) -> int:
+        """Number of merge servers that run or start."""
+        return self.servers.size
 
     def resize(self, n: int, servers: int) -> None:
         """Have `n` workers from the next round on, and as many merge servers as soon as they are ready."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -37,8 +38,8 @@ def test_two_studies_share_the_nodes(nodes: Nodes, tmp_path: Path) -> None:
         assert sum(record.workers for record in history.records if record.slot == slot) <= 2
 
 
-SIZES = (2, 1, 3)
-"""Numbers of workers that the policy gives, in order."""
+SIZES = ((2, 1), (1, 2), (3, 1))
+"""Numbers of workers and servers that the policy gives, in order."""
 SHORT = RoundSchedule(alone=256, head=8, shortest=64, longest=16, growth=4)
 
 
@@ -51,13 +52,14 @@ class Steps(ClusterPolicy):
         self._job, self._at, self.learnt = job, 0, 0.0
 
     def score(self, situation: Situation) -> Floats:
-        worker = np.where(situation.workers < SIZES[self._at], 1.0, NEVER)
-        never = np.full_like(worker, NEVER)
-        return scores(worker, never, never)
+        workers, servers = SIZES[self._at]
+        worker = np.where(situation.workers < workers, 1.0, NEVER)
+        server = np.where(situation.servers < servers, 1.0, NEVER)
+        return scores(worker, server, np.where(situation.workers == 0, 2.0, NEVER))
 
     def observe(self, records: Sequence[Record]) -> None:
         done = records[-1].done if records else 0.0
-        is_in_force = self._job.resources_in_use[0] == SIZES[self._at] and done > max(self.learnt, 256)
+        is_in_force = self._job.resources_in_use == SIZES[self._at] and done > max(self.learnt, 256)
         if is_in_force and self._at + 1 < len(SIZES):
             self._at, self.learnt = self._at + 1, done
 
@@ -67,14 +69,14 @@ def test_a_stream_is_resized_by_the_policy_and_learns_the_same(nodes: Nodes, tmp
         return Workspace(cb_explore_adf=True, live_configs=3, bit_precision=14)
 
     events = text("planted", events=8000, seed=5)
-    job = StreamJob(searching(), events, schedule=SHORT, worker={"CPU": 0.3})
+    job = StreamJob(searching(), events, schedule=SHORT, worker={"CPU": 0.3}, server={"CPU": 0.2})
     cluster = Cluster(Steps(job), slot=0.5, backend="ray", history=tmp_path / "history.jsonl")
     cluster.submit(job, name="stream")
     cluster.run()
     [entry] = cluster.jobs
     assert (entry.state, entry.error, entry.done) == ("done", "", 8000)
-    given = [record.workers for record in cluster.history().records]
-    assert [size for size in dict.fromkeys(given) if size] == [*SIZES]
+    given = [(record.workers, record.servers) for record in cluster.history().records]
+    assert [size for size, _ in groupby(given) if any(size)] == [*SIZES]
     with PartitionedRun(searching(), events, schedule=SHORT) as run:
         run.step()
         assert model_of(job.workspace) == model_of(run.workspace)
