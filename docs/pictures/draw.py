@@ -123,6 +123,7 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     yield "study-parts", _flow(_STUDY_BOXES, _STUDY_ARROWS, "study", title=title, dark=dark)
     yield "rungs", _rungs(dark=dark)
     yield "cluster", _cluster(dark=dark)
+    yield "servers", _servers(dark=dark)
     yield "speed", _speed(dark=dark)
     yield "regret", _regret(dark=dark)
 
@@ -653,6 +654,64 @@ def _flow(
                     "arrowstyle": "-|>", "color": look.quiet, "linewidth": 1.1, "shrinkA": 3, "shrinkB": 3,
                     "patchA": boxes[start].get_bbox_patch(), "patchB": boxes[end].get_bbox_patch(),
                 },
+            )  # fmt: skip
+    return picture
+
+
+_NODES = ("new server", "coordinator", "servers", "workers")
+_STEPS = (
+    ((1, 0), "starts it, with an id"),
+    ((0, 1), "registers: INC_SERVER"),
+    ((1, 1), "best fit: which blocks move"),
+    ((1, 2), "clock"),
+    ((1, 3), "clock"),
+    ((2, 1), "version"),
+    ((3, 1), "version"),
+    ((2, 0), "blocks, as they are at the clock"),
+    ((0, 1), "all blocks are here"),
+    ((1, 3), "next base, with the map of all servers"),
+)
+"""By step of a change: sender and receiver, by position in `_NODES`, and the message."""
+_CLOCK_AFTER = 7
+"""Number of steps before the clock."""
+
+
+def _servers(*, dark: bool) -> Picture:
+    """Draw the messages by which a server joins."""
+    picture = Picture(9, 4.4, title="A merge server joins a running job", dark=dark)
+    with picture.drawing() as look:
+        axes = picture.figure.subplots()
+        axes.set_axis_off()
+        axes.set_xlim(-0.5, 3.5)
+        axes.set_ylim(-len(_STEPS) - 0.4, 0.5)
+        for x, name in enumerate(_NODES):
+            axes.plot(
+                [x, x], [-0.3, -len(_STEPS) - 0.2], color=look.quiet, linewidth=1, zorder=0
+            )
+            _box(axes, look, (x - 0.3, -0.3), (0.6, 0.6), name)
+        clock = -_CLOCK_AFTER - 0.45
+        axes.plot([-0.45, 3.45], [clock, clock], color=look.champion, linestyle=(0, (3, 2)))
+        axes.text(
+            3.47,
+            clock + 0.12,
+            "clock",
+            color=look.champion,
+            size=9,
+            ha="right",
+            va="bottom",
+        )
+        axes.plot(
+            [3, 3], [clock, -len(_STEPS)], color=look.champion, linewidth=5, alpha=0.4
+        )
+        axes.text(3.05, clock - 0.9, "pause", color=look.champion, size=9, va="center")
+        for number, ((sender, receiver), text) in enumerate(_STEPS, 1):
+            is_sent = sender != receiver
+            if is_sent:
+                _arrow(axes, (sender, -number), (receiver, -number), color=look.quiet)
+            axes.text(
+                (sender + receiver) / 2, -number + 0.1 * is_sent, f"{number}. {text}",
+                ha="center", va="bottom" if is_sent else "center", size=8.5, color=look.ink,
+                bbox={"facecolor": look.paper, "edgecolor": "none", "pad": 1.0},
             )  # fmt: skip
     return picture
 
