@@ -17,32 +17,55 @@
 
 from __future__ import annotations
 
+import builtins
+import logging
+import os
+import pickle
+import zlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from math import isfinite
+from importlib.util import find_spec
+from math import isfinite, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from onlineauto.errors import OptionError, kind_of, short_repr
 from onlineauto.tune.plain import count, number
-from onlineauto.tune.schedulers import SCHEDULERS
+from onlineauto.tune.schedulers import SCHEDULERS, State
+from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.settings import UNLIMITED
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
 from onlineauto.tune.study import Study
 from onlineauto.tune.study_view import frame_of, rows
-from onlineauto.tune.workers.hooks import Timeout
-from onlineauto.tune.workers.trainable import Report, Trainable
+from onlineauto.tune.workers.hooks import Stopper, Timeout
+from onlineauto.tune.workers.resources import RayWorkers
+from onlineauto.tune.workers.running import EXECUTORS
+from onlineauto.tune.workers.trainable import Report, Trainable, name_of_trainable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from onlineauto.tune.trial import Trial
 
 
-__all__ = ["ResultGrid", "RunConfig", "Trainable", "TuneConfig", "Tuner", "report", "saved"]
+__all__ = [
+    "CheckpointConfig",
+    "FailureConfig",
+    "ResultGrid",
+    "RunConfig",
+    "Trainable",
+    "TrialError",
+    "TuneConfig",
+    "Tuner",
+    "report",
+    "saved",
+]
 
+_LOG: Final = logging.getLogger("onlineauto")
+_NUMBER: Final = "_metric"
+"""The metric of a trainable that returns a number, as in Ray."""
 uniform, loguniform, choice = Float, partial(Float, log=True), Categorical
 
 _NO_METRICS: Final = {"trial", "attempt", "resource", "value", "told"}
@@ -58,13 +81,34 @@ class Result:
     trial: int
     config: Mapping[str, Any]
     metrics: Mapping[str, Any]
-    error: str
+    error: TrialError | None
+
+
+class TrialError(Exception):
+    """The error of a trial, also an instance of the error's class if that is one of Python's own."""
+
+    traceback: str = ""
+
+    @classmethod
+    def of(cls, trial: Trial) -> TrialError | None:
+        """Return the error of a trial; None if the trial has not failed."""
+        if trial.state is not State.ERRORED:
+            return None  # also if a later attempt has succeeded
+        name, _, message = trial.error.partition(": ")
+        kind = getattr(builtins, name, None)
+        error = cls(trial.error)
+        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, UnicodeError):
+            error = type(name, (cls, kind), {})(message)
+        error.traceback = trial.traceback
+        return error
 
 
 class ResultGrid(list[Result]):
     """The trials of a `Tuner`, in the order in which they began; `study` is the study."""
 
-    def __init__(self, study: Study, metric: str, mode: str, constants: Mapping[str, Any]) -> None:
+    def __init__(
+        self, study: Study, metric: str | None, mode: str | None, constants: Mapping[str, Any]
+    ) -> None:
         self.study, self._metric, self._mode = study, metric, mode
         self._reports: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in rows(study._applied_records(), lists=True):  # noqa: SLF001 - of the same package
@@ -78,15 +122,20 @@ class ResultGrid(list[Result]):
             is_new = not (row["told"] and reports) or row["resource"] == last["training_iteration"] + 1
             if is_new:  # a job that has ended repeats its last report, at the resource that it was to reach
                 metrics["training_iteration"] = row["resource"]
-            reports[len(reports) - (not is_new) :] = [last | metrics | {metric: row["value"]}]
+            value = {} if metric is None else {metric: row["value"]}
+            reports[len(reports) - (not is_new) :] = [last | metrics | value]
         for trial in study.trials:
             metrics = (self._reports[trial.number] or [{}])[-1]
-            self.append(Result(trial.number, {**constants, **trial.config}, metrics, trial.error))
+            config = {**constants, **trial.config}
+            self.append(Result(trial.number, config, metrics, TrialError.of(trial)))
+        names = {name for result in self for name in result.metrics} - {"training_iteration"}
+        if metric is None and len(names) == 1:
+            [self._metric] = names
 
     @property
-    def errors(self) -> list[str]:
+    def errors(self) -> list[TrialError]:
         """The errors of the trials that failed."""
-        return [result.error for result in self if result.error]
+        return [result.error for result in self if result.error is not None]
 
     def get_best_result(
         self,
@@ -97,11 +146,14 @@ class ResultGrid(list[Result]):
     ) -> Result:
         """Return the trial with the best metric, also one that was stopped early; see Ray's `ResultGrid`.
 
-        `metric` and `mode` are by default those of the `TuneConfig`. `scope` is ``last``, ``all`` or ``avg``,
+        `metric` and `mode` are by default those of the `TuneConfig`; without one there, `metric` is the only
+        one that trials have reported, and `mode` has to be given. `scope` is ``last``, ``all`` or ``avg``,
         ``last-5-avg``, ``last-10-avg``. Values that are not finite are always left out. `OptionError` is
         raised if an argument is not valid, or no trial has a value.
         """
         metric, best = metric or self._metric, _best("mode", mode or self._mode)
+        if metric is None:
+            raise OptionError("metric = None: trials have reported several metrics; name one of them")
         if scope != "all" and scope not in _SCOPES:
             raise OptionError(f"scope = {short_repr(scope)}: valid are all, {', '.join(_SCOPES)}")
         if not filter_nan_and_inf:
@@ -148,7 +200,7 @@ class ResultGrid(list[Result]):
         return reports
 
 
-def _best(argument: str, mode: str) -> Callable[..., Any]:
+def _best(argument: str, mode: str | None) -> Callable[..., Any]:
     """Return ``min`` or ``max``."""
     if mode not in ("min", "max"):
         raise OptionError(f"{argument} = {short_repr(mode)}: valid are min and max")
@@ -158,6 +210,28 @@ def _best(argument: str, mode: str) -> Callable[..., Any]:
 def randint(lower: int, upper: int) -> Int:
     """Return a whole number from `lower` to ``upper - 1``."""
     return Int(lower, upper - 1)
+
+
+class _Grid(Categorical):
+    """Values of which every one is tried, with all values of other grids, `num_samples` times."""
+
+
+def grid_search(values: Sequence[Any]) -> Categorical:
+    """Return a parameter whose values take turns, with those of other grids, `num_samples` times."""
+    return _Grid(values)
+
+
+@dataclass(frozen=True)
+class _WithResources:
+    """A trainable and the resources of a trial."""
+
+    trainable: Callable[..., Any] | type[Any]
+    needs: Mapping[str, float]
+
+
+def with_resources(trainable: Callable[..., Any] | type[Any], resources: Mapping[str, float]) -> Any:
+    """Return a trainable whose trials need resources, such as ``{"cpu": 2}``; ``gpu`` needs Ray."""
+    return _WithResources(trainable, {name.upper(): amount for name, amount in resources.items()})
 
 
 @dataclass(frozen=True)
@@ -203,10 +277,13 @@ AsyncHyperBandScheduler = ASHAScheduler
 
 @dataclass(frozen=True, kw_only=True)
 class TuneConfig:
-    """The metric and its mode, the number of trials, and how they are chosen.
+    """The metric and its mode, the number of trials, how they are chosen, and where they run.
 
-    With `max_concurrent_trials`, trials run in up to that number of processes, which must be able to import
-    the trainable; by default they run in this process. The default of `search_alg` is ``tpe``.
+    Trials run in parallel: in `max_concurrent_trials` processes, by default as many as there are processors,
+    or with ``executor="ray"`` in actors of a Ray cluster. 1 runs them in this process, and so does a function
+    that cannot be sent to others, with a warning. (The package cloudpickle, of the extra ``tune``, sends
+    functions of a script and of other functions.) `metric` and `mode` may be left out if there is no
+    `scheduler`; then configs are random. Otherwise the default of `search_alg` is ``tpe``.
     """
 
     metric: str | None = None
@@ -216,18 +293,51 @@ class TuneConfig:
     scheduler: FIFOScheduler | None = None
     search_alg: Any = None
     time_budget_s: float | timedelta | None = None
+    executor: str = "processes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureConfig:
+    """How often a failed trial is tried again, -1 for any number; and whether its error ends the run."""
+
+    max_failures: int = 0
+    fail_fast: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointConfig:
+    """The number of steps between two checkpoints; the last one is kept, and always saved at the end."""
+
+    checkpoint_frequency: int = 0
+    checkpoint_at_end: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """The name of the study, its store (a URL, or a folder), and the number of steps of a trial."""
+    """The name of the study, its store (a URL, or a folder), and the number of steps of a trial.
+
+    `verbose` has no effect: nothing is printed.
+    """
 
     name: str | None = None
     storage_path: str | Path | None = None
     stop: Mapping[str, int] | None = None
+    failure_config: FailureConfig | None = None
+    checkpoint_config: CheckpointConfig | None = None
+    verbose: int | None = None
 
 
-_CURRENT: ContextVar[tuple[Report, str]] = ContextVar("onlineauto_trial")
+class _FirstFailure(Stopper):
+    """Ends the run once a trial has failed."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+
+    def ends_run(self) -> bool:
+        return any(trial.state is State.ERRORED for trial in self._study.trials)
+
+
+_CURRENT: ContextVar[tuple[Report, str | None]] = ContextVar("onlineauto_trial")
 
 
 def report(metrics: Mapping[str, Any], *, save: Any = None) -> None:
@@ -239,7 +349,9 @@ def report(metrics: Mapping[str, Any], *, save: Any = None) -> None:
         If no trial is running, or the metric of the `TuneConfig` is missing.
     """
     running, metric = _running()
-    if not isinstance(metrics, dict) or metric not in metrics:
+    if metric is None and isinstance(metrics, dict):
+        metric = next((name for name, value in metrics.items() if isfinite(number(value))), None)
+    if not isinstance(metrics, dict) or metric is None or metric not in metrics:
         raise OptionError(f"report({short_repr(metrics)}): give a dict with the metric {metric!r}")
     running(metrics[metric], save=save, details=dict(metrics))
 
@@ -249,7 +361,7 @@ def saved() -> Any:
     return _running()[0].saved
 
 
-def _running() -> tuple[Report, str]:
+def _running() -> tuple[Report, str | None]:
     try:
         return _CURRENT.get()
     except LookupError:
@@ -262,7 +374,21 @@ class _Reporting:
 
     trainable: Callable[..., Any] | type[Any]
     constants: Mapping[str, Any]
-    metric: str
+    metric: str | None
+
+    def __reduce__(self) -> tuple[Callable[..., _Reporting], tuple[Any, ...]]:
+        """Send a function that no other process can import as its code, packed by cloudpickle."""
+        if not self.can_be_imported and find_spec("cloudpickle"):
+            import cloudpickle
+
+            # Compressed, so that the name __main__ in it does not make a worker run the script again.
+            return _unpack, (zlib.compress(cloudpickle.dumps((self.trainable, self.constants))), self.metric)
+        return _Reporting, (self.trainable, self.constants, self.metric)
+
+    @property
+    def can_be_imported(self) -> bool:
+        """True if another process can import the trainable by its name."""
+        return name_of_trainable(self.trainable) is not None
 
     def __call__(self, config: Mapping[str, Any], resource: int, running: Report) -> None:
         token = _CURRENT.set((running, self.metric))
@@ -270,7 +396,7 @@ class _Reporting:
         try:
             if not isinstance(self.trainable, type):
                 if (result := self.trainable(config)) is not None:
-                    report(result)
+                    report(result if isinstance(result, dict) else {self.metric or _NUMBER: result})
                 return
             trained = self.trainable()
             trained.setup(config)
@@ -282,8 +408,12 @@ class _Reporting:
             _CURRENT.reset(token)
 
 
+def _unpack(packed: bytes, metric: str | None) -> _Reporting:
+    return _Reporting(*pickle.loads(zlib.decompress(packed)), metric)  # noqa: S301 - from our own parent
+
+
 class Tuner:
-    """Runs trials of a function or a class, as Ray Tune does, in this process or in worker processes.
+    """Runs trials of a function or a class in parallel, as Ray Tune does; see `TuneConfig`.
 
     Parameters
     ----------
@@ -310,6 +440,9 @@ class Tuner:
         run_config: RunConfig | None = None,
     ) -> None:
         config, run = tune_config or TuneConfig(), run_config or RunConfig()
+        self._needs: Mapping[str, float] = {}
+        if isinstance(trainable, _WithResources):
+            trainable, self._needs = trainable.trainable, trainable.needs
         scheduler = FIFOScheduler() if config.scheduler is None else config.scheduler
         if not isinstance(scheduler, FIFOScheduler):
             raise OptionError(
@@ -324,7 +457,8 @@ class Tuner:
                     f"TuneConfig({name}={configured!r}), but the scheduler has {scheduled!r}: give one"
                 )
         metric, mode = config.metric or scheduler.metric, config.mode or scheduler.mode
-        if metric is None or mode is None:
+        guided = metric is not None and mode is not None
+        if not guided and (scheduler.name != "fifo" or config.search_alg not in (None, "random")):
             raise OptionError(
                 f'metric = {metric!r}, mode = {mode!r}: give TuneConfig(metric="loss", mode="min")'
             )
@@ -335,6 +469,7 @@ class Tuner:
         limit = min(
             (count(name, limit, 1) for name, limit in limits.items() if limit is not None), default=None
         )
+        most = UNLIMITED if limit is None else limit
         if limit is None and isinstance(trainable, type):
             raise OptionError('no limit on steps: give RunConfig(stop={"training_iteration": N})')
         if not isinstance(param_space, Mapping):
@@ -343,14 +478,37 @@ class Tuner:
             raise OptionError(f"param_space[{nested[0]!r}] is a mapping: give its entries names of their own")
         space = {name: value for name, value in param_space.items() if isinstance(value, Parameter)}
         constants = {name: value for name, value in param_space.items() if name not in space}
+        if not space:  # for example with {"rate": 0.1}: all trials have the same config
+            space = {name: Categorical([value]) for name, value in constants.items()}
+        grid = [name for name, parameter in space.items() if isinstance(parameter, _Grid)]
+        if grid and config.search_alg not in (None, "random"):
+            raise OptionError(f"search_alg = {short_repr(config.search_alg)}: grid_search needs random")
+        searcher = config.search_alg or (None if guided and not grid else "random")
         self._metric, self._mode, self._trainable = metric, mode, _Reporting(trainable, constants, metric)
+        self._executor = config.executor
+        if config.executor not in EXECUTORS:
+            raise OptionError(f"executor = {short_repr(config.executor)}: valid are {', '.join(EXECUTORS)}")
+        if self._needs.get("GPU") and config.executor != "ray":
+            raise OptionError('with_resources: gpu needs TuneConfig(executor="ray")')
         workers = config.max_concurrent_trials
-        self._workers = 0 if workers is None else count("max_concurrent_trials", workers, 0)
+        self._count = 0 if workers is None else count("max_concurrent_trials", workers, 0)
+        failures, saving = run.failure_config or FailureConfig(), run.checkpoint_config or CheckpointConfig()
+        for argument, value, kind in (
+            ("failure_config", failures, FailureConfig),
+            ("checkpoint_config", saving, CheckpointConfig),
+        ):
+            if not isinstance(value, kind):
+                raise OptionError(f"{argument} = {short_repr(value)}: give a {kind.__name__} of this module")
+        self._fails_fast = failures.fail_fast
+        self._every = count("checkpoint_frequency", saving.checkpoint_frequency, 0) or 1
+        retries = failures.max_failures
         budget = config.time_budget_s
         self._seconds = budget.total_seconds() if isinstance(budget, timedelta) else budget
         if budget is not None and not number(self._seconds) > 0:
             raise OptionError(f"time_budget_s = {short_repr(budget)}: give a number of seconds above 0")
         samples = None if config.num_samples == -1 else count("num_samples", config.num_samples, 1)
+        if samples is not None:
+            samples *= prod(len(space[name].values) for name in grid)
         url, name = run.storage_path, "study" if run.name is None else run.name
         for argument, text in (("name", name), ("storage_path", url)):
             if not isinstance(text, str | Path | None):
@@ -362,14 +520,20 @@ class Tuner:
         options: dict[str, Any] = {"variant": "stopping"} if scheduler.name == "asha" else {}
         if (enough := getattr(scheduler, "min_samples_required", None)) is not None:
             options["grace_population"] = count("min_samples_required", enough, 1)
+        grace = count("grace_period", getattr(scheduler, "grace_period", 1), 1)
+        eta = count("reduction_factor", getattr(scheduler, "reduction_factor", 3), 2)
+        kind = scheduler.name
+        if kind != "median" and grace * eta > most and limits["stop"] == most:
+            kind, options = "fifo", {}  # `stop` ends trials before they are compared
         self.study = Study(
             space,
-            SCHEDULERS[scheduler.name](**options),
-            config.search_alg,
-            mode=mode,
-            min_resource=count("grace_period", getattr(scheduler, "grace_period", 1), 1),
-            eta=count("reduction_factor", getattr(scheduler, "reduction_factor", 3), 2),
-            max_resource=UNLIMITED if limit is None else limit,
+            SCHEDULERS[kind](**options),
+            SEARCHERS["random"](grid=grid) if grid else searcher,
+            mode=mode or "min",
+            retries=UNLIMITED if retries == -1 else count("max_failures", retries, 0),
+            min_resource=min(grace, most),
+            eta=eta,
+            max_resource=most,
             max_trials=samples,
             name=str(name),
             storage=None if url is None else str(url),
@@ -377,7 +541,40 @@ class Tuner:
 
     def fit(self) -> ResultGrid:
         """Run all trials and return them; an existing study of this name in the store is continued."""
-        workers = self._workers if self._workers > 1 else 0
-        stoppers = [] if self._seconds is None else [Timeout(self._seconds)]
-        self.study.run(self._trainable, workers=workers, stoppers=stoppers)
+        stoppers: list[Stopper] = [] if self._seconds is None else [Timeout(self._seconds)]
+        if self._fails_fast:
+            stoppers.append(_FirstFailure(self.study))
+        run = partial(self.study.run, self._trainable, checkpoint_every=self._every, stoppers=stoppers)
+        cpus = max(self._needs.get("CPU", 1), 1e-9)
+        if self._executor == "ray":
+            from onlineauto.work.on_ray import imported_ray, ray_connection
+
+            with ray_connection(None):
+                available = imported_ray().cluster_resources().get("CPU", 1) // cpus
+                run(workers=RayWorkers(self._at_once(available), needs=self._needs), executor="ray")
+        else:
+            workers = self._at_once((os.cpu_count() or 1) // cpus)
+            run(workers=workers if workers > 1 and self._can_be_sent() else 0)
         return ResultGrid(self.study, self._metric, self._mode, self._trainable.constants)
+
+    def _at_once(self, available: float) -> int:
+        """Return the number of trials that run at once."""
+        most = self.study.settings.max_trials
+        return min(self._count or max(int(available), 1), UNLIMITED if most is None else most)
+
+    def _can_be_sent(self) -> bool:
+        """Return whether other processes can run the trainable; warn if not, unless they were requested."""
+        error: object = "install cloudpickle, of the extra tune"
+        if self._count or self._trainable.can_be_imported:
+            return True
+        if find_spec("cloudpickle"):
+            try:
+                return bool(pickle.dumps(self._trainable))
+            except (pickle.PicklingError, AttributeError, TypeError) as reason:
+                error = reason
+        _LOG.warning(
+            "trials run one after the other: %r cannot be sent to processes: %s",
+            self._trainable.trainable,
+            error,
+        )
+        return False

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Mapping
 from datetime import timedelta
 from math import nan
@@ -12,7 +15,7 @@ import numpy as np
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.tune import Timeout
+from onlineauto.tune import Study, Timeout
 from onlineauto.tune import tuner as tune
 
 
@@ -46,7 +49,7 @@ SPACE = {"rate": tune.loguniform(0.01, 0.9), "depth": tune.randint(1, 4)}
 
 
 def config(**more: Any) -> tune.TuneConfig:
-    given: dict[str, Any] = {"metric": "loss", "mode": "min", "num_samples": 9}
+    given: dict[str, Any] = {"metric": "loss", "mode": "min", "num_samples": 9, "max_concurrent_trials": 1}
     return tune.TuneConfig(**given | more)
 
 
@@ -98,7 +101,11 @@ def test_a_function_may_return_its_metrics_and_fail() -> None:
 
     results = tune.Tuner(returns, param_space=SPACE, tune_config=config(mode="max")).fit()
     assert results.errors
-    assert set(results.errors) == {"ValueError: two"}
+    assert {str(error) for error in results.errors} == {"two"}
+    assert all(
+        isinstance(error, ValueError) and isinstance(error, tune.TrialError) for error in results.errors
+    )
+    assert "in returns" in results.errors[0].traceback
     assert results.get_best_result().metrics["loss"] == max(
         result.metrics["loss"] for result in results if not result.error
     )
@@ -121,7 +128,16 @@ def test_a_run_in_a_folder_is_continued(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"tune_config": None}, r"metric = None, mode = None: give TuneConfig\(metric="),
+        (
+            {"tune_config": config(metric=None, mode=None, scheduler=tune.ASHAScheduler())},
+            r"metric = None, mode = None: give TuneConfig\(metric=",
+        ),
+        ({"tune_config": config(executor="threads")}, "executor = 'threads': valid are processes, ray"),
+        ({"trainable": tune.with_resources(train, {"gpu": 1})}, "gpu needs TuneConfig"),
+        (
+            {"param_space": {"a": tune.grid_search([1, 2])}, "tune_config": config(search_alg="tpe")},
+            "search_alg = 'tpe': grid_search needs random",
+        ),
         ({"tune_config": config(scheduler=3)}, "scheduler = 3: give one of this module"),
         (
             {"tune_config": config(scheduler=tune.ASHAScheduler(metric="acc", mode="max"))},
@@ -135,7 +151,7 @@ def test_a_run_in_a_folder_is_continued(tmp_path: Path) -> None:
         ({"trainable": Falling}, "no limit on steps"),
         ({"param_space": 3}, "param_space is"),
         ({"param_space": {"a": {"b": tune.uniform(0, 1)}}}, r"param_space\['a'\] is a mapping"),
-        ({"param_space": {"a": 3}}, "the space has no parameters"),
+        ({"param_space": {}}, "the space has no parameters"),
     ],
 )
 def test_invalid_arguments_are_rejected(arguments: dict[str, Any], message: str) -> None:
@@ -149,7 +165,7 @@ def test_the_metric_must_be_reported() -> None:
         return {"acc": config["rate"]}
 
     results = tune.Tuner(other, param_space=SPACE, tune_config=config(num_samples=1)).fit()
-    assert results.errors[0].endswith("}): give a dict with the metric 'loss'")
+    assert str(results.errors[0]).endswith("}): give a dict with the metric 'loss'")
     with pytest.raises(OptionError, match="no trial is running"):
         tune.report({"loss": 1})
 
@@ -184,7 +200,6 @@ RAY: dict[str, dict[str, Any]] = {
         "failure_config": object(),
         "checkpoint_config": object(),
         "sync_config": object(),
-        "verbose": 2,
         "stop": str,
         "callbacks": [object()],
         "progress_reporter": object(),
@@ -216,7 +231,12 @@ def test_each_argument_of_ray_is_honoured_or_refused_before_the_run(owner: str, 
         return {"twice": config["rate"]}
 
     def tuner() -> tune.Tuner:
-        usual: dict[str, Any] = {"metric": "loss", "mode": "min", "num_samples": 2}
+        usual: dict[str, Any] = {
+            "metric": "loss",
+            "mode": "min",
+            "num_samples": 2,
+            "max_concurrent_trials": 1,
+        }
         usual.pop(argument, None)
         given = {argument: RAY[owner][argument]}
         if owner == "TuneConfig":
@@ -314,3 +334,112 @@ def test_results_are_compared_by_any_metric_and_scope() -> None:
         results.get_dataframe("acc")
     with pytest.raises(OptionError, match="filter_mode = 'max': give filter_metric"):
         results.get_dataframe(filter_mode="max")
+
+
+def test_metric_is_optional_and_trials_run_in_processes() -> None:
+    pytest.importorskip("cloudpickle")
+    parent = os.getpid()
+
+    def trainable(config: Mapping[str, Any]) -> int:
+        time.sleep(0.05)
+        return os.getpid()
+
+    settings = tune.TuneConfig(num_samples=10, max_concurrent_trials=2)
+    results = tune.Tuner(trainable, param_space={"x": tune.uniform(0, 1)}, tune_config=settings).fit()
+    processes = {result.metrics["_metric"] for result in results}
+    assert (len(results), len(processes), parent in processes) == (10, 2, False)
+    assert results.get_best_result(mode="min").metrics["_metric"] == min(processes)
+    with pytest.raises(OptionError, match="mode = None: valid are min and max"):
+        results.get_best_result()
+
+
+def test_several_metrics_without_a_choice_are_compared_by_name() -> None:
+    def both(config: Mapping[str, Any]) -> dict[str, Any]:
+        return {"text": "a", "loss": config["rate"], "gain": -config["rate"]}
+
+    settings = tune.TuneConfig(num_samples=4, max_concurrent_trials=1)
+    results = tune.Tuner(both, param_space=SPACE, tune_config=settings).fit()
+    assert results.study.settings.searcher[0] == "random"
+    assert results.get_best_result("loss", "min") == results.get_best_result("gain", "max")
+    with pytest.raises(OptionError, match="metric = None: trials have reported several metrics"):
+        results.get_best_result(mode="min")
+
+
+def test_a_function_that_cannot_be_sent_runs_here_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    lock = threading.Lock()
+
+    def locked(config: Mapping[str, Any]) -> float:
+        with lock:
+            return float(config["rate"])
+
+    results = tune.Tuner(locked, param_space=SPACE, tune_config=tune.TuneConfig(num_samples=3)).fit()
+    assert results.errors == []
+    assert "trials run one after the other" in caplog.text
+
+
+def test_grids_are_tried_completely_beside_random_parameters(tmp_path: Path) -> None:
+    run = tune.RunConfig(storage_path=tmp_path, name="grid")
+    space = {"a": tune.grid_search([1, 2, 3]), "b": tune.grid_search(["x", "y"]), "c": tune.uniform(0, 1)}
+    results = tune.Tuner(
+        lambda config: config["c"],
+        param_space=space,
+        tune_config=config(num_samples=2, metric="_metric"),
+        run_config=run,
+    ).fit()
+    pairs = sorted((result.config["a"], result.config["b"]) for result in results)
+    assert pairs == sorted([(a, b) for a in (1, 2, 3) for b in "xy"] * 2)
+    assert len({result.config["c"] for result in results}) == 12
+    assert len(Study.load("grid", storage=f"sqlite:///{tmp_path / 'grid.db'}").trials) == 12
+
+
+def test_failures_are_repeated_or_end_the_run() -> None:
+    tries: dict[float, int] = {}
+
+    def fails_twice(config: Mapping[str, Any]) -> dict[str, float]:
+        tries[config["rate"]] = tries.get(config["rate"], 0) + 1
+        if tries[config["rate"]] < 3:
+            raise OSError("lost")
+        return {"loss": config["rate"]}
+
+    def fit(**failure: Any) -> tune.ResultGrid:
+        tries.clear()
+        run = tune.RunConfig(failure_config=tune.FailureConfig(**failure))
+        return tune.Tuner(fails_twice, param_space=SPACE, tune_config=config(), run_config=run).fit()
+
+    assert [len(fit(max_failures=number).errors) for number in (2, -1, 1)] == [0, 0, 9]
+    results = fit(fail_fast=True)
+    assert len(results) == len(results.errors) == 1
+    assert isinstance(results.errors[0], OSError)
+
+
+def test_checkpoints_are_as_rare_as_requested() -> None:
+    def steps(frequency: int) -> int:
+        saved = []
+
+        class Saving(Falling):
+            def save(self) -> float:
+                saved.append(1)
+                return self.loss
+
+        saving = tune.CheckpointConfig(checkpoint_frequency=frequency)
+        run = tune.RunConfig(stop={"training_iteration": 9}, checkpoint_config=saving)
+        space = {"rate": tune.uniform(0, 1)}
+        tune.Tuner(Saving, param_space=space, tune_config=config(num_samples=1), run_config=run).fit()
+        return len(saved)
+
+    assert (steps(1), steps(3), steps(0)) == (9, 3, 9)
+
+
+@pytest.mark.ray
+def test_executor_ray_runs_trials_in_actors() -> None:
+    settings = config(executor="ray", max_concurrent_trials=2, num_samples=4, metric="pid")
+    needs = tune.with_resources(lambda config: {"pid": os.getpid() + 0 * config["rate"]}, {"cpu": 1})
+    results = tune.Tuner(needs, param_space=SPACE, tune_config=settings).fit()
+    assert len(results) == 4
+    assert results.errors == []
+    assert os.getpid() not in {result.metrics["pid"] for result in results}
+    default = tune.TuneConfig(executor="ray", num_samples=2)
+    assert len(tune.Tuner(lambda config: config["rate"], param_space=SPACE, tune_config=default).fit()) == 2

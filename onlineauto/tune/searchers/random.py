@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.tune.searchers.searcher import Searcher
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
@@ -20,6 +20,11 @@ class RandomSearcher(Searcher):
     name = "random"
     several = True
 
+    def __init__(self, grid: Sequence[str] = ()) -> None:
+        """Let the values of these parameters, which are choices, take turns in all combinations."""
+        self._grid = [*grid]
+        self.options = {"grid": self._grid} if grid else {}
+
     def begin(self, space: Space, *, seed: int) -> None:  # noqa: D102
         super().begin(space, seed=seed)
         self._tried: dict[tuple[Any, ...], None] = {}
@@ -27,8 +32,13 @@ class RandomSearcher(Searcher):
     def may_end(self, number: int) -> bool:  # noqa: ARG002, D102
         return False
 
-    def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: ARG002, D102
-        return self.draw_untried(self._tried, rng)
+    def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: D102
+        config = self.draw_untried(self._tried, rng)
+        for name in self._grid:
+            values = self.space.parameters[name].values
+            number, index = divmod(number, len(values))
+            config[name] = values[index]
+        return config
 
     def on_ask(self, config: Config) -> None:  # noqa: D102
         if self.is_small:
