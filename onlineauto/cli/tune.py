@@ -17,7 +17,7 @@ from onlineauto.errors import OptionError
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import Registry, option, options_of
 from onlineauto.tune.live.live_learner import MISSED, model_of
-from onlineauto.tune.live.tuning import SEARCHED, flags_of, tune_stream
+from onlineauto.tune.live.tuning import flags_of, tune_stream
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler
 from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.spaces import Space
@@ -187,7 +187,7 @@ class TunedStream:
         supplied = configuration.supplied - own - {"data", "quiet", "search", "final_regressor"}
         self._base = {name: configuration.get(name) for name in supplied}
         named = str(configuration.get("search")).split(",")
-        self._search = [name.strip() for name in named] if "search" in configuration.supplied else SEARCHED
+        self._search = [name.strip() for name in named] if "search" in configuration.supplied else None
 
     def run(self, callbacks: Sequence[Callback]) -> None:
         """Run the study, in this process or in others."""

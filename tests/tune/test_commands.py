@@ -210,7 +210,7 @@ def test_the_best_flags_of_a_stream(workers: str, folder: Path, capsys: pytest.C
             ["--search", "learning_rate", "--max_resource", "9"],
             "--max_resource applies only to a function: for a stream,",
         ),
-        (["--automl"], "automl: a trial is one config, without a search"),
+        (["--automl", "--search", "interactions"], "--automl exclude each other"),
         (["--max_examples", "1"], "one rung"),
         (["--window", "0"], "--window"),
     ],

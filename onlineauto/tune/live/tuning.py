@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.live.flags import base_of, config_of, configure, space_of_flags
+from onlineauto.tune.live.flags import EXPLORER, base_of, config_of, configure, default_search, space_of_flags
 from onlineauto.tune.live.live_learner import LiveLearner
 from onlineauto.tune.study import Study
 from onlineauto.tune.workers.hooks import Stopper
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.trial import Trial
     from onlineauto.tune.workers.hooks import Callback
 
-SEARCHED: Final = ("learning_rate", "power_t", "interactions")
-"""The options that are searched by default."""
 _RUNGS: Final = 3
 
 
@@ -54,7 +52,7 @@ def _copied_events(trial: Trial) -> int:
 def tune_stream(
     events: Sources,
     base: str | Mapping[str, Any] = "",
-    search: Sequence[str] = SEARCHED,
+    search: Sequence[str] | None = None,
     *,
     scheduler: str | Scheduler = "race",
     searcher: str | Searcher = "tpe",
@@ -78,9 +76,10 @@ def tune_stream(
     """Search the flags of a learner on a stream, and return the study.
 
     Trials learn the stream from the beginning, each with its own flags, and are compared by the mean
-    progressive loss of the same events. The first two trials have the flags of the base: one without
-    interactions, one with all of them. All processes that pass the same `name` and `storage` work on the same
-    study; an interrupted study continues.
+    progressive loss of the same events. With ``automl`` in the base, each trial is a search of its own, whose
+    live configs, lease, members and explorer can be searched. The first two trials have the flags of the
+    base: one without interactions, one with all of them. All processes that pass the same `name` and
+    `storage` work on the same study; an interrupted study continues.
 
     Parameters
     ----------
@@ -89,7 +88,8 @@ def tune_stream(
     base : str or mapping
         The options that all trials share, as on the command line or by name.
     search : sequence of str
-        Names of tunable options, and ``interactions`` for pairs of namespaces.
+        Names of tunable options, and ``interactions`` for pairs of namespaces. By default the learning rate
+        with ``power_t`` and ``interactions``, or with ``automl`` and ``default_lease``.
     scheduler, searcher
         As for `Study`.
     max_examples, min_examples : int, optional
@@ -125,7 +125,11 @@ def tune_stream(
     learner = LiveLearner(events, base, window=window, missed=missed, most=max_examples)
     most = len(learner.events)
     least = -(-most // eta**_RUNGS) if min_examples is None else min_examples
-    space = space_of_flags(search, learner.events)
+    space = space_of_flags(default_search(learner.base) if search is None else search, learner.events)
+    configure(learner.base, config_of(learner.base, space, crossed=True))  # raises if flags contradict
+    scheduler_name = scheduler if isinstance(scheduler, str) else scheduler.name
+    if scheduler_name == "pbt" and not {"automl", "members", EXPLORER}.isdisjoint(space.parameters):
+        raise OptionError("pbt copies weights between trials: it cannot search automl, members or explorer")
     study = Study(
         space,
         scheduler,
@@ -142,7 +146,6 @@ def tune_stream(
         first = config_of(learner.base, space), config_of(learner.base, space, crossed=True)
         for config in first if first[0] != first[1] else first[:1]:
             study.enqueue(config)
-    scheduler_name = scheduler if isinstance(scheduler, str) else scheduler.name
     with ExitStack() as stack:
         if workers:  # worker processes then need not parse the stream
             path = Path(stack.enter_context(TemporaryDirectory())) / "events.blocks"

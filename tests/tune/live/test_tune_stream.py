@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from onlineauto import Workspace
+from onlineauto import Workspace, datasets
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import Float, Study
-from onlineauto.tune.live import LiveLearner, flags_of, tune_stream
+from onlineauto.tune.live import LiveLearner, flags_of, hand_over, tune_stream
 from onlineauto.tune.live.tuning import used_resource
 from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.workspace.options import REGISTRY
@@ -112,10 +113,58 @@ def test_other_options_can_be_searched() -> None:
         ({"search": ["epsilon"]}, OptionError, "'epsilon' cannot be searched; these can: learning_rate"),
         ({"min_examples": 200}, OptionError, "min_resource = 200, max_resource = 90"),
         ({"budget": 0}, OptionError, "budget = 0"),
-        ({"base": "--automl 2"}, OptionError, "a trial is one config"),
+        ({"base": "--passes 2"}, OptionError, "a trial reads its stream once"),
         ({"events": "there-is-no-such-file.txt"}, InputError, "there-is-no-such-file"),
     ],
 )
 def test_invalid_values_are_rejected(given: dict[str, object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         tune_stream(**{"events": numbers(90), **given})  # type: ignore[arg-type]
+
+
+SEARCHES = ["live_configs", "lease", "members", "explorer"]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "searcher"), [("hyperband", "tpe"), ("dehb", "random"), ("fifo", "tpe")]
+)
+def test_trials_may_be_searches(scheduler: str, searcher: str) -> None:
+    data, base = datasets.path("cb-penbased-u"), "--cb_explore_adf --automl 2 --squarecb"
+    study = tune_stream(
+        data, base, SEARCHES, scheduler=scheduler, searcher=searcher, max_examples=540, max_trials=8
+    )
+    first, best = study.trials[0], study.best
+    assert first.config["automl"] == 2
+    assert first.config["explorer"] == "squarecb"
+    assert first.config["default_lease"] == 2000
+    assert not any(trial.error for trial in study.trials)
+    assert len({trial.config["automl"] for trial in study.trials}) > 2
+    assert best is not None
+    assert best.value is not None
+    assert best.resource == 540
+    search = Workspace(configuration=REGISTRY.parse(flags_of(best.config, base)))
+    run = Run(search, LiveLearner(data, base, most=540).events.blocks)
+    run.step()
+    assert best.value == pytest.approx(run.progress.sum_loss / 540, rel=1e-4)
+
+
+def test_searches_run_in_worker_processes_and_are_handed_over(tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text("\n".join(numbers(300)))
+    study = tune_stream(path, "--automl 2", max_trials=6, workers=2, storage=f"sqlite:///{tmp_path / 's.db'}")
+    assert set(study.trials[0].config) == {"automl", "default_lease", "learning_rate"}
+    assert not any(trial.error for trial in study.trials)
+    assert hand_over(study, Workspace(live_configs=2).fit(path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("search", "more", "message"),
+    [
+        (["interactions"], {}, "--automl exclude each other"),
+        (["passes"], {}, r"'passes' cannot be searched; .*; and of a search \(--automl\): automl, default_"),
+        (["lease", "members"], {"scheduler": "pbt"}, "pbt copies weights between trials"),
+    ],
+)
+def test_searches_that_contradict_are_rejected(search: list[str], more: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        tune_stream(numbers(90), "--automl 2", search, **more)
