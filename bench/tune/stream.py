@@ -24,7 +24,8 @@ import numpy as np
 from bench import kit
 from onlineauto import Workspace
 from onlineauto.tune.live import flags_of, hand_over, tune_stream
-from onlineauto.tune.live.tuning import SEARCHED, used_resource
+from onlineauto.tune.live.flags import SEARCHED
+from onlineauto.tune.live.tuning import used_resource
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.warm_start import search_from

@@ -170,7 +170,7 @@ def _compare_on_generated_jobs(
 
 def _replay_trace(options: SimulateOptions, supplied: frozenset[str], draw: Draw | None) -> list[str]:
     """Print what is replayed; return the lines of the table: one for each policy, fastest first."""
-    from onlineauto.cluster.gpus import GpuCluster, gpu_policy, read_trace, replay, totals
+    from onlineauto.cluster.gpus import GPU_POLICIES, GpuCluster, read_trace, replay, totals
 
     given = supplied & {"workload", "speeds", "gpus"}
     if options.file:
@@ -182,13 +182,15 @@ def _replay_trace(options: SimulateOptions, supplied: frozenset[str], draw: Draw
     cluster = GpuCluster.parse(options.gpus) if options.gpus else cluster
     named = dict.fromkeys(options.policies.replace(",", " ").split())
     names = [*named] or ["goodput", "gavel", "marginal-gain", "fair"]
-    policies = {name: gpu_policy(name) for name in names}
+    for name in names:
+        if name not in GPU_POLICIES:
+            raise OptionError(f"there is no policy {name!r}; valid are {', '.join(GPU_POLICIES)}")
     gpus = " + ".join(f"{many} {kind}" for kind, many in cluster.capacity.items())
     print(f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} of {options.workload} on {gpus}", flush=True)
     watch, results = _progress(draw, names), {}
-    for name, policy in policies.items():
+    for name in names:
         watch_one = None if watch is None else partial(watch, name)
-        results[name] = totals([replay(policy, jobs, cluster, watch=watch_one)])
+        results[name] = totals([replay(GPU_POLICIES[name](), jobs, cluster, watch=watch_one)])
     rows = sorted(results.items(), key=lambda each: (math.isnan(each[1].mean), each[1].mean))
     cells = [
         (

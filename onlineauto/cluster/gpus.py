@@ -19,7 +19,6 @@ from onlineauto.cluster.simulator.trace_files import (
     TimedApplication,
     read_trace,
 )
-from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +40,6 @@ __all__ = [
     "StepTimes",
     "TimedApplication",
     "Totals",
-    "gpu_policy",
     "read_trace",
     "replay",
     "totals",
@@ -52,16 +50,6 @@ _ASKED = 64
 
 `Srtf` and `Tetris` rank jobs by their remaining time with this number: that of the GPUs of Sia's cluster.
 """
-
-
-def gpu_policy(name: str) -> GpuPolicy:
-    """Return a policy for clusters with several kinds of GPUs, by its name, which may be a registered one."""
-    if name in GPU_POLICIES:
-        return GPU_POLICIES[name]()
-    if name not in POLICIES:
-        valid = dict.fromkeys((*GPU_POLICIES, *POLICIES.names()))
-        raise OptionError(f"there is no policy {name!r}; valid are {', '.join(valid)}")
-    return _kind_blind(POLICIES[name])()
 
 
 def _kind_blind(make: type[ClusterPolicy]) -> Callable[[], GpuPolicy]:

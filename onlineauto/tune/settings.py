@@ -108,11 +108,11 @@ class StudySettings:
         ):
             name, options = stored[part]["name"], stored[part]["options"]
             if custom is None and name not in registry:
-                source = stored[part].get("source")
+                source = stored.get("sources", {}).get(part)
                 how = f" of {source}: it needs --import {source}, or in Python" if source else ": pass it as"
                 raise OptionError(f"the study has a custom {part} {name!r}{how} {part}=")
             parts[part] = custom if custom is not None else registry[name](**options)
-        rest = {key: value for key, value in stored.items() if key not in ("space", "scheduler", "searcher")}
+        rest = {key: value for key, value in stored.items() if key not in ("space", "sources", *parts)}
         return cls.of(stored["space"] or None, parts["scheduler"], parts["searcher"], **rest)
 
     def progress(self, setting: Setting | None = None) -> Progress:
@@ -125,11 +125,16 @@ class StudySettings:
         return Progress(scheduler, searcher, objectives=objectives_of(self.mode), retries=self.retries)
 
     def described(self) -> dict[str, Any]:
-        """Return the settings as plain JSON."""
+        """Return the settings as plain JSON, with the modules of parts that are not the package's."""
+        sources = {
+            "scheduler": SCHEDULERS.source(self.scheduler[2]()),
+            "searcher": SEARCHERS.source(self.searcher[2]()),
+        }
+        sources = {part: source for part, source in sources.items() if source is not None}
         return {
             "space": self.setting.space.described(),
-            "scheduler": _description(self.scheduler, SCHEDULERS),
-            "searcher": _description(self.searcher, SEARCHERS),
+            "scheduler": {"name": self.scheduler[0], "options": dict(self.scheduler[1])},
+            "searcher": {"name": self.searcher[0], "options": dict(self.searcher[1])},
             "min_resource": self.setting.min_resource,
             "max_resource": self.setting.max_resource,
             "eta": self.setting.eta,
@@ -138,6 +143,7 @@ class StudySettings:
             "max_trials": self.max_trials,
             "retries": self.retries,
             "lease": self.lease,
+            **({"sources": sources} if sources else {}),
         }
 
     def of_study(self, stored: Mapping[str, Any]) -> StudySettings:
@@ -164,8 +170,8 @@ class StudySettings:
 
     def check_same(self, stored: Mapping[str, Any], name: str, *, free: Sequence[str] = ()) -> None:
         """Raise `OptionError` if a study has other settings than these, except for the keys in `free`."""
-        declared, stored = _without_sources(self.described()), _without_sources(stored)
-        skips = {"lease", *free, *(() if self.named else ("searcher",))}
+        declared = self.described()
+        skips = {"lease", "sources", *free, *(() if self.named else ("searcher",))}
         if differ := [key for key in declared if key not in skips and declared[key] != stored.get(key)]:
             key = differ[0]
             raise OptionError(
@@ -180,24 +186,6 @@ def seconds_of(lease: Any) -> float:
     if isinstance(lease, bool) or not seconds > 0:
         raise OptionError(f"lease = {short_repr(lease)}: give a number of seconds above 0")
     return seconds
-
-
-def _description(
-    part: tuple[str, Mapping[str, Any], Callable[[], Any]], registry: Parts[Any]
-) -> dict[str, Any]:
-    """Return a scheduler or a searcher as plain JSON, with the module of a user's part."""
-    name, options, make = part
-    source = registry.source(make())
-    return {"name": name, "options": dict(options)} | ({} if source is None else {"source": source})
-
-
-def _without_sources(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without the modules of parts, which may have another name in another process."""
-    parts = ("scheduler", "searcher")
-    return {
-        key: {name: entry for name, entry in value.items() if name != "source"} if key in parts else value
-        for key, value in described.items()
-    }
 
 
 def _part(part: str, value: Any, registry: Parts[Any], kind: type[Any]) -> tuple[str, Any, Any]:

@@ -23,7 +23,7 @@ import os
 import pickle
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
@@ -36,12 +36,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from onlineauto.errors import OptionError, kind_of, short_repr
 from onlineauto.tune.plain import count, number
 from onlineauto.tune.schedulers import SCHEDULERS, State
-from onlineauto.tune.searchers import SEARCHERS
+from onlineauto.tune.searchers.random import RandomSearcher
 from onlineauto.tune.settings import UNLIMITED
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
 from onlineauto.tune.study import Study
 from onlineauto.tune.study_view import frame_of, rows
-from onlineauto.tune.workers.hooks import Stopper, Timeout
+from onlineauto.tune.workers.hooks import Timeout
 from onlineauto.tune.workers.resources import RayWorkers
 from onlineauto.tune.workers.running import EXECUTORS
 from onlineauto.tune.workers.trainable import Report, Trainable, name_of_trainable
@@ -212,26 +212,13 @@ def randint(lower: int, upper: int) -> Int:
     return Int(lower, upper - 1)
 
 
-class _Grid(Categorical):
-    """Values of which every one is tried, with all values of other grids, `num_samples` times."""
+class grid_search(Categorical):  # noqa: N801 - Ray's name
+    """Values that take turns, with those of other grids: all combinations are tried `num_samples` times."""
 
 
-def grid_search(values: Sequence[Any]) -> Categorical:
-    """Return a parameter whose values take turns, with those of other grids, `num_samples` times."""
-    return _Grid(values)
-
-
-@dataclass(frozen=True)
-class _WithResources:
-    """A trainable and the resources of a trial."""
-
-    trainable: Callable[..., Any] | type[Any]
-    needs: Mapping[str, float]
-
-
-def with_resources(trainable: Callable[..., Any] | type[Any], resources: Mapping[str, float]) -> Any:
+def with_resources(trainable: Any, resources: Mapping[str, float]) -> Any:
     """Return a trainable whose trials need resources, such as ``{"cpu": 2}``; ``gpu`` needs Ray."""
-    return _WithResources(trainable, {name.upper(): amount for name, amount in resources.items()})
+    return trainable, {name.upper(): amount for name, amount in resources.items()}
 
 
 @dataclass(frozen=True)
@@ -298,10 +285,9 @@ class TuneConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class FailureConfig:
-    """How often a failed trial is tried again, -1 for any number; and whether its error ends the run."""
+    """How often a failed trial is tried again; -1 for any number."""
 
     max_failures: int = 0
-    fail_fast: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,16 +311,6 @@ class RunConfig:
     failure_config: FailureConfig | None = None
     checkpoint_config: CheckpointConfig | None = None
     verbose: int | None = None
-
-
-class _FirstFailure(Stopper):
-    """Ends the run once a trial has failed."""
-
-    def __init__(self, study: Study) -> None:
-        self._study = study
-
-    def ends_run(self) -> bool:
-        return any(trial.state is State.ERRORED for trial in self._study.trials)
 
 
 _CURRENT: ContextVar[tuple[Report, str | None]] = ContextVar("onlineauto_trial")
@@ -409,7 +385,8 @@ class _Reporting:
 
 
 def _unpack(packed: bytes, metric: str | None) -> _Reporting:
-    return _Reporting(*pickle.loads(zlib.decompress(packed)), metric)  # noqa: S301 - from our own parent
+    trainable, constants = pickle.loads(zlib.decompress(packed))  # noqa: S301 - from our own parent
+    return _Reporting(trainable, constants, metric)
 
 
 class Tuner:
@@ -440,9 +417,8 @@ class Tuner:
         run_config: RunConfig | None = None,
     ) -> None:
         config, run = tune_config or TuneConfig(), run_config or RunConfig()
-        self._needs: Mapping[str, float] = {}
-        if isinstance(trainable, _WithResources):
-            trainable, self._needs = trainable.trainable, trainable.needs
+        resourced: Any = trainable  # perhaps a pair of `with_resources`
+        trainable, self._needs = resourced if isinstance(resourced, tuple) else (resourced, {})
         scheduler = FIFOScheduler() if config.scheduler is None else config.scheduler
         if not isinstance(scheduler, FIFOScheduler):
             raise OptionError(
@@ -480,7 +456,7 @@ class Tuner:
         constants = {name: value for name, value in param_space.items() if name not in space}
         if not space:  # for example with {"rate": 0.1}: all trials have the same config
             space = {name: Categorical([value]) for name, value in constants.items()}
-        grid = [name for name, parameter in space.items() if isinstance(parameter, _Grid)]
+        grid = {name: len(values.values) for name, values in space.items() if isinstance(values, grid_search)}
         if grid and config.search_alg not in (None, "random"):
             raise OptionError(f"search_alg = {short_repr(config.search_alg)}: grid_search needs random")
         searcher = config.search_alg or (None if guided and not grid else "random")
@@ -499,7 +475,6 @@ class Tuner:
         ):
             if not isinstance(value, kind):
                 raise OptionError(f"{argument} = {short_repr(value)}: give a {kind.__name__} of this module")
-        self._fails_fast = failures.fail_fast
         self._every = count("checkpoint_frequency", saving.checkpoint_frequency, 0) or 1
         retries = failures.max_failures
         budget = config.time_budget_s
@@ -508,7 +483,7 @@ class Tuner:
             raise OptionError(f"time_budget_s = {short_repr(budget)}: give a number of seconds above 0")
         samples = None if config.num_samples == -1 else count("num_samples", config.num_samples, 1)
         if samples is not None:
-            samples *= prod(len(space[name].values) for name in grid)
+            samples *= prod(grid.values())
         url, name = run.storage_path, "study" if run.name is None else run.name
         for argument, text in (("name", name), ("storage_path", url)):
             if not isinstance(text, str | Path | None):
@@ -522,13 +497,13 @@ class Tuner:
             options["grace_population"] = count("min_samples_required", enough, 1)
         grace = count("grace_period", getattr(scheduler, "grace_period", 1), 1)
         eta = count("reduction_factor", getattr(scheduler, "reduction_factor", 3), 2)
-        kind = scheduler.name
-        if kind != "median" and grace * eta > most and limits["stop"] == most:
-            kind, options = "fifo", {}  # `stop` ends trials before they are compared
+        algorithm = scheduler.name
+        if algorithm != "median" and grace * eta > most and limits["stop"] == most:
+            algorithm, options = "fifo", {}  # `stop` ends trials before they are compared
         self.study = Study(
             space,
-            SCHEDULERS[kind](**options),
-            SEARCHERS["random"](grid=grid) if grid else searcher,
+            SCHEDULERS[algorithm](**options),
+            RandomSearcher([*grid]) if grid else searcher,
             mode=mode or "min",
             retries=UNLIMITED if retries == -1 else count("max_failures", retries, 0),
             min_resource=min(grace, most),
@@ -541,9 +516,7 @@ class Tuner:
 
     def fit(self) -> ResultGrid:
         """Run all trials and return them; an existing study of this name in the store is continued."""
-        stoppers: list[Stopper] = [] if self._seconds is None else [Timeout(self._seconds)]
-        if self._fails_fast:
-            stoppers.append(_FirstFailure(self.study))
+        stoppers = [] if self._seconds is None else [Timeout(self._seconds)]
         run = partial(self.study.run, self._trainable, checkpoint_every=self._every, stoppers=stoppers)
         cpus = max(self._needs.get("CPU", 1), 1e-9)
         if self._executor == "ray":
@@ -564,17 +537,14 @@ class Tuner:
 
     def _can_be_sent(self) -> bool:
         """Return whether other processes can run the trainable; warn if not, unless they were requested."""
-        error: object = "install cloudpickle, of the extra tune"
-        if self._count or self._trainable.can_be_imported:
-            return True
-        if find_spec("cloudpickle"):
-            try:
+        reason: object = "install cloudpickle, of the extra tune"
+        try:
+            if self._count or self._trainable.can_be_imported:
+                return True
+            if find_spec("cloudpickle"):
                 return bool(pickle.dumps(self._trainable))
-            except (pickle.PicklingError, AttributeError, TypeError) as reason:
-                error = reason
-        _LOG.warning(
-            "trials run one after the other: %r cannot be sent to processes: %s",
-            self._trainable.trainable,
-            error,
-        )
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            reason = error
+        function = self._trainable.trainable
+        _LOG.warning("trials run one by one, since %r cannot be sent to processes: %s", function, reason)
         return False

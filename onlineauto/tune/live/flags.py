@@ -27,7 +27,7 @@ INTERACTIONS: Final = "interactions"
 _SPECIAL: Final = frozenset(b"*:")
 """Bytes with a special meaning in interactions; namespaces that contain them are not crossed."""
 _FLAG: Final = "experimental_full_name_interactions"
-OF_CONFIG: Final = ("learning_rate", "power_t", INTERACTIONS)
+SEARCHED: Final = ("learning_rate", "power_t", INTERACTIONS)
 """What is searched by default if trials are single configs."""
 OF_SEARCH: Final = ("automl", "default_lease", "learning_rate")
 """What is searched by default if trials are searches, with ``--automl``."""
@@ -47,7 +47,7 @@ def base_of(base: str | Mapping[str, Any]) -> Configuration:
 
 def default_search(base: Configuration) -> tuple[str, ...]:
     """Return the names that are searched by default: flags of a config, or those of a search."""
-    return OF_CONFIG if base.get("automl") is None else OF_SEARCH
+    return SEARCHED if base.get("automl") is None else OF_SEARCH
 
 
 def space_of_flags(names: Sequence[str], events: Events) -> Space:

@@ -35,7 +35,7 @@ class RandomSearcher(Searcher):
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: D102
         config = self.draw_untried(self._tried, rng)
         for name in self._grid:
-            values = self.space.parameters[name].values
+            values = self.space.parameters[name].grid(1)
             number, index = divmod(number, len(values))
             config[name] = values[index]
         return config
