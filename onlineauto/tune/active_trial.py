@@ -152,6 +152,13 @@ class ActiveTrial:
             decision = self._replica.report(self._job, *self._last, suggested=self._unproposed() | counted)
         self._stops = decision is Decision.STOP
 
+    def history(self) -> list[dict[str, Any]]:
+        """Return a row for each value that trials had reported when this one began; see `StudyView.history`.
+
+        The rows stay the same while the trial runs, however many other trials report or end.
+        """
+        return self._replica.history(self._job)
+
     def should_prune(self) -> bool:
         """Return whether the trial should end after its last report: then raise `TrialPruned`."""
         return self._stops

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from copy import copy
 from dataclasses import dataclass, replace
 from math import inf, isnan
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -93,6 +94,7 @@ class Progress(PlainState):
         self._owners: dict[int, str] = {}
         self._unfinished: dict[int, int] = {}  # by trial: the attempt whose last record was skipped
         self._lapsed: set[int] = set()
+        self._starts: dict[int, Scheduler] = {}  # by running trial: the scheduler as the trial sees it
         self._extended = False
         self._searcher_failed = False
         self._apply: Mapping[str, Callable[[Record], None]] = {
@@ -393,6 +395,8 @@ class Progress(PlainState):
             self._set_state(number, State.RUNNING)
         else:
             self.trials[number] = Trial(number, dict(record["config"]))
+            if self.scheduler.sees_start:
+                self._starts[number] = self._scheduler_with(self.scheduler.state_dict())
         trial = self.trials[number]
         came_from = record["resume_from"]
         trial.attempt, trial.job_resource = record["attempt"], record["resource"]
@@ -410,6 +414,8 @@ class Progress(PlainState):
         trial.step = step
         self._pass_details(record)
         decision = self.scheduler.on_report(trial.number, step, self._sign * value)
+        if trial.number in self._starts:
+            decision = self._starts[trial.number].on_report(trial.number, step, self._sign * value)
         self._notify(self.searcher.on_report, trial.config, step, self._sign * value)
         if decision is Decision.STOP or step >= trial.job_resource:
             self._stopped.setdefault(trial.number, step)
@@ -436,6 +442,8 @@ class Progress(PlainState):
     def _pass_details(self, record: Record) -> None:
         if (details := record.get("details")) is not None:
             self.scheduler.on_details(record["trial"], details)
+            if record["trial"] in self._starts:
+                self._starts[record["trial"]].on_details(record["trial"], details)
 
     def _notify(self, hook: Callable[..., None], *values: Any) -> None:
         """Notify the searcher. An error of the searcher is logged, and the study continues."""
@@ -504,13 +512,15 @@ class Progress(PlainState):
                 raise ValueError(f"trial {number} is {trial.state}, which cannot become {state}")
             trial.state = state
             if state in (State.TERMINATED, State.ERRORED):
+                self._starts.pop(number, None)
                 self._ended.add(number)
                 if state is State.TERMINATED:
                     self._notify(self.searcher.on_complete, trial.config)
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         limits = [self.searcher.limit, self.scheduler.setting.max_resource]
-        return {**super().state_dict(), "limits": limits}
+        starts = {number: scheduler.state_dict() for number, scheduler in self._starts.items()}
+        return {**super().state_dict(), "limits": limits} | ({"starts": starts} if starts else {})
 
     def draft(self, fresh: Progress, branch: int) -> Callable[[], Draft | None]:
         """Return a function that makes the next proposal from a copy of the scheduler and the searcher.
@@ -531,6 +541,13 @@ class Progress(PlainState):
 
         return propose
 
+    def _scheduler_with(self, state: Mapping[str, Any]) -> Scheduler:
+        """Return a copy of the scheduler that has a state of its own."""
+        scheduler = copy(self.scheduler)
+        scheduler.begin(self.scheduler.setting)
+        scheduler.load_state_dict(json.loads(json.dumps(state)))
+        return scheduler
+
     def _load_limits(self, limits: Sequence[Any]) -> None:
         self.searcher.limit, most = limits
         if most != self.scheduler.setting.max_resource:
@@ -540,6 +557,8 @@ class Progress(PlainState):
         """Restore a state. The scheduler and the searcher must have begun with the settings of that state."""
         self._load_limits(state["limits"])
         super().load_state_dict(state)
+        starts = state.get("starts", {}).items()
+        self._starts = {int(number): self._scheduler_with(start) for number, start in starts}
         self._ended, self._best = set(), None
         for trial in (*self.trials.values(), *self.added.values()):
             if trial.values:

@@ -24,6 +24,7 @@ from onlineauto.tune.record_checks import UnfitRecord
 from onlineauto.tune.schedulers import ResumeFrom
 from onlineauto.tune.searchers.outcome import Outcome, first_number
 from onlineauto.tune.store import Claim, LeaseLost, StudySnapshot
+from onlineauto.tune.study_view import rows
 from onlineauto.tune.trial import Job, claim_of
 
 if TYPE_CHECKING:
@@ -275,6 +276,17 @@ class Replica:
             if job.resume_from is None or job.resume_from.trial != job.trial or trial.value is None:
                 return None
             return {"value": trial.value, "constraints": trial.constraints}
+
+    def records(self, after: int = 0, until: int | None = None) -> list[Record]:
+        """Return the records of the log between two versions, without those that cannot be applied."""
+        with self.lock:
+            skipped = {record.version for record in self.progress.skipped}
+            records = self.store.load(after)[: None if until is None else until - after]
+            return [record for version, record in enumerate(records, after + 1) if version not in skipped]
+
+    def history(self, job: Job) -> list[dict[str, Any]]:
+        """Return a row for each value that was reported before the claim of a job."""
+        return rows(self.records(until=job.version))
 
     def needed(self, trial: int) -> set[int]:
         """Return the resources at which a trial's checkpoints are needed, in addition to the newest ones."""

@@ -273,13 +273,11 @@ class StudyView:
         if job is not None and not isinstance(job, Job):
             raise OptionError(f"job = {job!r}: give what Study.ask returned, or None for all values")
         self.refresh()
-        return rows(self._applied_records(until=None if job is None else job.version))
+        return rows(self._applied_records()) if job is None else self._replica.history(job)
 
     def _applied_records(self, after: int = 0, until: int | None = None) -> list[Record]:
         """Return the records of the log between two versions, without those that cannot be applied."""
-        skipped = {record.version for record in self.skipped}
-        records = self._replica.store.load(after)[: None if until is None else until - after]
-        return [record for version, record in enumerate(records, after + 1) if version not in skipped]
+        return self._replica.records(after, until)
 
 
 def rows(

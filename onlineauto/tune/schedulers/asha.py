@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, ClassVar
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.rungs import levels, quantile
-from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Setting, State, Suggestion
+from onlineauto.tune.schedulers.scheduler import (
+    Decision,
+    ResumeFrom,
+    Setting,
+    State,
+    Suggestion,
+    history_option,
+)
 from onlineauto.tune.spaces import Config
 
 if TYPE_CHECKING:
@@ -24,7 +31,11 @@ _VARIANTS = ("promotion", "stopping")
 
 
 class Asha(FifoScheduler):
-    """Asynchronous successive halving."""
+    """Asynchronous successive halving.
+
+    With `history` "start", which needs the variant ``stopping``, a trial is compared with those that had
+    reached the rung when it began.
+    """
 
     name = "asha"
     STATE: ClassVar = {
@@ -35,11 +46,13 @@ class Asha(FifoScheduler):
         "_at": dict[int, int],
     }
 
-    def __init__(self, variant: str = "promotion") -> None:
+    def __init__(self, variant: str = "promotion", *, history: str = "now") -> None:
         if variant not in _VARIANTS:
             raise OptionError(f"variant = {variant!r} is unknown; valid are {', '.join(_VARIANTS)}")
-        self.options = {"variant": variant}
+        self.options = {"variant": variant} | history_option(history)
         self._promotes = variant == "promotion"
+        if self._promotes and self.sees_start:
+            raise OptionError("history = 'start' needs variant = 'stopping': a promotion is not a report")
 
     def begin(self, setting: Setting) -> None:  # noqa: D102
         super().begin(setting)

@@ -11,22 +11,25 @@ from typing import ClassVar
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.rungs import quantile
-from onlineauto.tune.schedulers.scheduler import Decision, Setting, State
+from onlineauto.tune.schedulers.scheduler import Decision, Setting, State, history_option
 
 
 class Median(FifoScheduler):
-    """Stops trials by the running average of their reported values."""
+    """Stops trials by the running average of their reported values.
+
+    With `history` "start", a trial is compared with what others had reported when it began.
+    """
 
     name = "median"
     STATE: ClassVar = {"_sums": dict[int, tuple[int, float]], "_averages": dict[int, list[float]]}
 
-    def __init__(self, grace_population: int = 5, cutoff: float = 0.5) -> None:
+    def __init__(self, grace_population: int = 5, cutoff: float = 0.5, *, history: str = "now") -> None:
         if grace_population < 1 or not 0 < cutoff < 1:
             raise OptionError(
                 f"grace_population = {grace_population}, cutoff = {cutoff}: "
                 "valid are 1 or more, and a share between 0 and 1"
             )
-        self.options = {"grace_population": grace_population, "cutoff": cutoff}
+        self.options = {"grace_population": grace_population, "cutoff": cutoff} | history_option(history)
         self._grace, self._cutoff = grace_population, cutoff
 
     def begin(self, setting: Setting) -> None:  # noqa: D102

@@ -120,6 +120,15 @@ class Scheduler(ABC):
         """Set the setting of the study: before all other methods, and again before a state is restored."""
         self.setting = setting
 
+    @property
+    def sees_start(self) -> bool:
+        """True if reports of a trial are judged by what others had reported when the trial began.
+
+        The study then calls `on_report` of this object, to learn, and of a copy from the start of the trial,
+        to decide. Only a scheduler whose state does not depend on its decisions has this option.
+        """
+        return self.options.get("history") == "start"
+
     def extend(self, setting: Setting) -> None:
         """Allow more trials and a larger `max_resource`, also after the end of the study.
 
@@ -189,3 +198,10 @@ class Scheduler(ABC):
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state; `begin` was called before with the same setting."""
+
+
+def history_option(history: Any) -> dict[str, str]:
+    """Return the option `history` of a scheduler that stops trials by their reports; nothing for ``now``."""
+    if history not in ("now", "start"):
+        raise OptionError(f"history = {history!r}: valid are now, start")
+    return {} if history == "now" else {"history": history}

@@ -130,6 +130,10 @@ class Controller:
         """Return the task of a job, which begins at the last valid checkpoint."""
         return self._retry_store(lambda: self._task(job))
 
+    def history(self, job: Job) -> list[dict[str, Any]]:
+        """Return the rows of values that were reported before the claim of a job."""
+        return self._retry_store(partial(self._replica.history, job))
+
     def step(self, job: Job, step: TaskStep) -> bool:
         """Receive a step; return whether the worker continues."""
         return bool(self._write(job, partial(self._step, job, step)))

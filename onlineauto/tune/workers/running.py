@@ -6,6 +6,7 @@ attempt, so messages of a worker that counts as lost are ignored.
 
 from __future__ import annotations
 
+import json
 import time
 import traceback
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +16,14 @@ from onlineauto.tune.schedulers.scheduler import Available
 from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.store.checkpoints import MemoryCheckpoints
 from onlineauto.tune.workers.controller import Controller
-from onlineauto.tune.workers.process import TaskFailed, TaskStep, TrialProcesses, event_of, perform
+from onlineauto.tune.workers.process import (
+    ASKS_HISTORY,
+    TaskFailed,
+    TaskStep,
+    TrialProcesses,
+    event_of,
+    perform,
+)
 from onlineauto.tune.workers.resources import Headcount, RayWorkers, Workers
 from onlineauto.tune.workers.trainable import Trainable, n_arguments, takes_config_only
 from onlineauto.work.crew import Crew, WorkerLost
@@ -106,7 +114,8 @@ def _run_here(controller: Controller, trainable: AnyTrainable) -> None:
                 continue
             pause = _SHORTEST
             listener = _Listener(controller, job)
-            end, reusable = perform(trainable, controller.task(job), reusable, listener.report_step)
+            task = controller.task(job)
+            end, reusable = perform(trainable, task, reusable, listener.report_step, listener.history)
             if listener.error is not None:
                 raise listener.error
             controller.end(job, end)
@@ -139,6 +148,14 @@ class _Listener:
         except Exception as error:
             self.error = error
             return False
+
+    def history(self) -> list[dict[str, Any]]:
+        """Return the history of the job."""
+        try:
+            return self._controller.history(self._job)
+        except Exception as error:
+            self.error = error
+            raise
 
 
 class _Pool:
@@ -257,6 +274,9 @@ class _Pool:
         if isinstance(message, WorkerLost):
             self._controller.on_worker_death(job, f"{message}")
             self._note_end()
+            return
+        if tuple(message) == ASKS_HISTORY:
+            worker.send("history", json.dumps(self._controller.history(job)))
             return
         event = event_of(message)
         if isinstance(event, TaskStep):

@@ -33,7 +33,7 @@ import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, Final, TypeAlias
 
 from onlineauto.errors import OptionError
@@ -52,6 +52,10 @@ Details: TypeAlias = Mapping[str, Any] | None
 """Description of a value as plain JSON, which is recorded with the value and may be read by a scheduler."""
 Hear: TypeAlias = Callable[[int, Any, Callable[[], Saved] | None, Details], bool]
 """Receives step, value, a function that saves, and details; returns whether the trial continues."""
+
+
+ReadHistory: TypeAlias = Callable[[], list[dict[str, Any]]]
+"""Returns the rows of values that were reported before a job was claimed."""
 
 
 class Leave(BaseException):
@@ -90,13 +94,24 @@ AnyTrainable: TypeAlias = Function | type[Trainable]
 class Report:
     """The third argument of a function, which calls it with a value after each unit of resource."""
 
-    def __init__(self, *, resource: int, step: int, saved: Saved, report: Hear) -> None:
+    def __init__(
+        self, *, resource: int, step: int, saved: Saved, report: Hear, history: ReadHistory = list
+    ) -> None:
         self.resource = resource
         self.step = step
         self.saved = saved
         self._report_step = report
         self._begins: int | None = step
         self._from_zero = False
+        self._read_history = history
+
+    @cached_property
+    def history(self) -> list[dict[str, Any]]:
+        """A row for each value that trials had reported when this job was claimed; see `StudyView.history`.
+
+        The rows stay the same while the job runs. They are read from the study at the first access.
+        """
+        return self._read_history()
 
     def __call__(
         self, value: float, *, step: int | None = None, save: Saved = None, details: Details = None
@@ -141,6 +156,7 @@ def train(
     saved: Saved,
     report: Hear,
     reusable: Trainable | None = None,
+    history: ReadHistory = list,
 ) -> Trainable | None:
     """Run a trial from `step` to `resource`; return its object, which the next trial may reuse."""
     if isinstance(trainable, type) and issubclass(trainable, Trainable):
@@ -153,7 +169,7 @@ def train(
             if not report(step, value, trained.save, None):
                 break
         return trained
-    reporter = Report(resource=resource, step=step, saved=saved, report=report)
+    reporter = Report(resource=resource, step=step, saved=saved, report=report, history=history)
     _call(trainable, config, reporter)
     return None
 

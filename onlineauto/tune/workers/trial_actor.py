@@ -19,10 +19,10 @@ import threading
 import time
 import weakref
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.workers.process import message_of, perform, task_of
+from onlineauto.tune.workers.process import ASKS_HISTORY, message_of, perform, rows_of, task_of
 from onlineauto.tune.workers.trainable import import_trainable, name_of_trainable
 from onlineauto.work.on_ray import Actor, imported_ray, wait_for_actors
 
@@ -47,7 +47,7 @@ class TrialActor:
         self._trainable, self._silence = trainable, silence
         self._heard = True
         self._tasks: SimpleQueue[TrialTask] = SimpleQueue()
-        self._answers: SimpleQueue[bool] = SimpleQueue()
+        self._answers: SimpleQueue[Any] = SimpleQueue()
         self._messages: SimpleQueue[Message] = SimpleQueue()
         self._serves = False
 
@@ -82,11 +82,17 @@ class TrialActor:
         self._answers.put(goes_on)
         return self._messages.get()
 
+    def history(self, rows: str) -> Message:
+        """Continue with the history that the trainable reads; return the next message of the task."""
+        self._answers.put(rows)
+        return self._messages.get()
+
     def _serve(self, trainable: AnyTrainable) -> None:
         reusable: Trainable | None = None
         try:
             while True:
-                end, reusable = perform(trainable, self._tasks.get(), reusable, self._report_step)
+                task = self._tasks.get()
+                end, reusable = perform(trainable, task, reusable, self._report_step, self._read_history)
                 self._messages.put(message_of(end))
         except BaseException:  # a trainable that exits ends the actor, like a worker process
             os._exit(1)
@@ -101,7 +107,11 @@ class TrialActor:
 
     def _report_step(self, step: TaskStep) -> bool:
         self._messages.put(message_of(step))
-        return self._answers.get()
+        return bool(self._answers.get())
+
+    def _read_history(self) -> list[dict[str, Any]]:
+        self._messages.put(ASKS_HISTORY)
+        return rows_of(self._answers.get())
 
 
 class TrialActors:

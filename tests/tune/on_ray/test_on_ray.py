@@ -10,15 +10,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.tune import Callback, Categorical, Float, Headcount, RayWorkers, Study, Workers
+from onlineauto.tune.schedulers import WaitingTrial
+from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.store import open_store
 from onlineauto.tune.trial import Job, claim_of
 from onlineauto.tune.workers.trainable import AnyTrainable, Config
@@ -68,6 +70,28 @@ def test_ray_sends_trainables_and_reports_their_errors(nodes: Nodes) -> None:
         "none": "it ended without a value",
         "list": "its value after step 2 is [1], and no number",
     }
+
+
+class Seeing(FifoScheduler):
+    """Begins the last waiting trial, and notes the free processors and what trials need."""
+
+    name = "seeing"
+    seen: ClassVar[list[tuple[float, float]]] = []
+
+    def choose(self, waiting: Sequence[WaitingTrial], free: Mapping[str, float]) -> int:
+        self.seen.append((free.get("CPU", 0), waiting[0].needs["CPU"]))
+        return len(waiting) - 1
+
+
+def test_a_trial_on_ray_reads_its_history_and_a_scheduler_the_resources(nodes: Nodes, storage: str) -> None:
+    Seeing.seen.clear()
+    study = Study({"rate": Float(0, 1)}, Seeing(), max_resource=2, max_trials=3, storage=storage)
+    for rate in (0.25, 0.5, 0.75):
+        study.enqueue({"rate": rate})
+    study.run(trainables.counting_history, workers=RayWorkers(1, needs={"CPU": 0.5}), executor="ray")
+    assert [(trial.config["rate"], trial.value) for trial in study.trials] == [(0.75, 0), (0.5, 2), (0.25, 4)]
+    assert {needs for _, needs in Seeing.seen} == {0.5}
+    assert all(free > 0 for free, _ in Seeing.seen)
 
 
 def test_a_trainable_that_the_nodes_do_not_have_is_an_error(

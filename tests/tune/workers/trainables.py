@@ -142,3 +142,9 @@ def rate_of(trial: Trial) -> float:
     rate = trial.config["rate"]
     assert isinstance(rate, float)
     return rate
+
+
+def counting_history(config: Config, resource: int, report: Any) -> None:
+    """Report the number of values that trials had reported when this one began, at each step."""
+    while report.step < resource:
+        report(len(report.history))
