@@ -298,7 +298,7 @@ class OptimizeRun:
     ) -> None:
         self._study, self._replica, self._objective = study, replica, objective
         self._left, self._end, self._catch, self._callbacks = left, end, catch, callbacks
-        self._lock, self._asking, self._running, self.stops = Lock(), 0, 0, False
+        self._lock, self._running, self.stops = Lock(), 0, False
 
     def work(self) -> None:
         """Run trials until the call ends. An error of this thread ends the call in all threads."""
@@ -307,7 +307,7 @@ class OptimizeRun:
                 job = self._next()
                 if job is not None:
                     self._perform(job)
-                elif (self._left <= 0 and not self._asking) or self._is_over():
+                elif self._left <= 0 or self._is_over():
                     return
                 else:
                     time.sleep(_PAUSE)
@@ -316,25 +316,21 @@ class OptimizeRun:
             raise
 
     def _next(self) -> Job | None:
-        replica, job = self._replica, None
-        with self._lock:
+        replica = self._replica
+        drafts = [replica.draft()] if self._left > 0 else []  # other threads may go on while it is made
+        with self._lock, replica.lock:
             if self._left <= 0:
                 return None
-            self._left -= 1  # given back if the job is not a new trial
-            self._asking += 1
-        try:
-            if not replica.found_no_job or replica.changes():
-                job = replica.ask()
-        finally:
-            with self._lock:
-                self._asking -= 1
-                self._running += job is not None
-                self._left += job is None or job.resume_from is not None
-        return job
+            is_empty = replica.found_no_job and not replica.changes()
+            job = None if is_empty else replica.ask(drafts=drafts)
+            if job is not None:
+                self._running += 1
+                self._left -= job.resume_from is None
+            return job
 
     def _is_over(self) -> bool:
         """Return whether there will be no job: in memory, none can come from other processes."""
-        alone = isinstance(self._replica.store, MemoryStore) and not self._running + self._asking
+        alone = isinstance(self._replica.store, MemoryStore) and not self._running
         return alone or self._replica.is_done
 
     def _perform(self, job: Job) -> None:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from onlineauto.errors import OptionError
 from onlineauto.tune.plain import PlainState
 from onlineauto.tune.record_checks import SkippedRecord, UnfitRecord, check_record
-from onlineauto.tune.schedulers import Decision, ResumeFrom, Scheduler, State, WaitingTrial
+from onlineauto.tune.schedulers import Decision, ResumeFrom, Scheduler, State
+from onlineauto.tune.schedulers.scheduler import UNKNOWN, Available, WaitingTrial
 from onlineauto.tune.searchers import Searcher
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.outcome import VALUE, losses_of
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from onlineauto.tune.schedulers import Suggestion
-    from onlineauto.tune.schedulers.scheduler import Available
     from onlineauto.tune.store import Record
     from onlineauto.tune.trial import Job
 
@@ -128,9 +128,7 @@ class Progress(PlainState):
         """True if there is no job now, and there will never be one."""
         return not self._waiting and self.scheduler.is_done
 
-    def decide(
-        self, owner: str, draft: Draft | None = None, available: Available | None = None
-    ) -> Record | None:
+    def decide(self, owner: str, draft: Draft | None = None, available: Available = UNKNOWN) -> Record | None:
         """Return the next record (``asked``, ``idle`` or ``failed``) or None; the caller must `apply` it.
 
         If the scheduler asks for a proposal and there is a `draft`, the searcher is not called.
@@ -175,21 +173,16 @@ class Progress(PlainState):
         self._decided = _next_attempt(trial, owner)
         return self._decided
 
-    def _choose(self, queue: Sequence[Trial], available: Available | None) -> int | None:
+    def _choose(self, queue: Sequence[Trial], available: Available) -> int | None:
         """Return the index of the trial of a queue that the scheduler prefers, or None."""
         scheduler = self.scheduler
         if not queue or type(scheduler).choose is Scheduler.choose:
             return 0 if queue else None
         waiting = [
-            WaitingTrial(
-                trial.number,
-                dict(trial.config),
-                trial.job_resource,
-                {} if available is None else available.needed(trial.config),
-            )
+            WaitingTrial(trial.number, trial.config, trial.job_resource, available.needed(trial.config))
             for trial in queue
         ]
-        index = scheduler.choose(waiting, {} if available is None else available.free())
+        index = scheduler.choose(waiting, available.free())
         if index is not None and (type(index) is not int or not 0 <= index < len(queue)):
             raise OptionError(
                 f"scheduler {scheduler.name!r} chose {index!r} of {len(queue)} waiting trials: return an "

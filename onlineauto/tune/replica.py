@@ -22,6 +22,7 @@ from onlineauto.tune.leases import Heartbeat, new_owner
 from onlineauto.tune.plain import as_json, count
 from onlineauto.tune.record_checks import UnfitRecord
 from onlineauto.tune.schedulers import ResumeFrom
+from onlineauto.tune.schedulers.scheduler import UNKNOWN, Available
 from onlineauto.tune.searchers.outcome import Outcome, first_number
 from onlineauto.tune.store import Claim, LeaseLost, StudySnapshot
 from onlineauto.tune.study_view import rows
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.progress import Draft, Progress
     from onlineauto.tune.schedulers import Decision
-    from onlineauto.tune.schedulers.scheduler import Available
     from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.store import Record, Store
 
@@ -174,7 +174,7 @@ class Replica:
         with self.lock:
             return self.progress.is_done
 
-    def ask(self, available: Available | None = None, drafts: Sequence[Draft | None] = ()) -> Job | None:
+    def ask(self, available: Available = UNKNOWN, drafts: Sequence[Draft | None] = ()) -> Job | None:
         """Claim the next job and return it; None if there is no job now. `drafts` were made for it before."""
         attempts = chain(drafts, (self.draft() for _ in range(_MOST_DRAFTS)), repeat(None))
         is_idle = False

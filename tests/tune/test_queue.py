@@ -11,9 +11,9 @@ import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.tune import Float, State, Study, Workers, create_study
-from onlineauto.tune.schedulers import WaitingTrial
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.fifo import FifoScheduler
+from onlineauto.tune.schedulers.scheduler import WaitingTrial
 from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.store.store_reader import StoreReader
 from onlineauto.tune.watching import StudyWatch

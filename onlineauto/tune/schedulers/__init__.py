@@ -18,20 +18,9 @@ from onlineauto.tune.schedulers.scheduler import (
     Setting,
     State,
     Suggestion,
-    WaitingTrial,
 )
 
-__all__ = [
-    "SCHEDULERS",
-    "Decision",
-    "ResumeFrom",
-    "Scheduler",
-    "Setting",
-    "State",
-    "Suggestion",
-    "WaitingTrial",
-    "register",
-]
+__all__ = ["SCHEDULERS", "Decision", "ResumeFrom", "Scheduler", "Setting", "State", "Suggestion", "register"]
 
 SCHEDULERS: Parts[type[Scheduler]] = Parts(
     "scheduler",

@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.rungs import levels, quantile
-from onlineauto.tune.schedulers.scheduler import (
-    Decision,
-    ResumeFrom,
-    Setting,
-    State,
-    Suggestion,
-    history_option,
-)
+from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Setting, State, Suggestion
 from onlineauto.tune.spaces import Config
 
 if TYPE_CHECKING:
@@ -49,7 +42,7 @@ class Asha(FifoScheduler):
     def __init__(self, variant: str = "promotion", *, history: str = "now") -> None:
         if variant not in _VARIANTS:
             raise OptionError(f"variant = {variant!r} is unknown; valid are {', '.join(_VARIANTS)}")
-        self.options = {"variant": variant} | history_option(history)
+        self.options = {"variant": variant} | self.history_option(history)
         self._promotes = variant == "promotion"
         if self._promotes and self.sees_start:
             raise OptionError("history = 'start' needs variant = 'stopping': a promotion is not a report")

@@ -11,7 +11,7 @@ from typing import ClassVar
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.rungs import quantile
-from onlineauto.tune.schedulers.scheduler import Decision, Setting, State, history_option
+from onlineauto.tune.schedulers.scheduler import Decision, Setting, State
 
 
 class Median(FifoScheduler):
@@ -29,7 +29,7 @@ class Median(FifoScheduler):
                 f"grace_population = {grace_population}, cutoff = {cutoff}: "
                 "valid are 1 or more, and a share between 0 and 1"
             )
-        self.options = {"grace_population": grace_population, "cutoff": cutoff} | history_option(history)
+        self.options = {"grace_population": grace_population, "cutoff": cutoff} | self.history_option(history)
         self._grace, self._cutoff = grace_population, cutoff
 
     def begin(self, setting: Setting) -> None:  # noqa: D102

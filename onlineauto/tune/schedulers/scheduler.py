@@ -71,6 +71,10 @@ class Available(NamedTuple):
     needed: Callable[[Config], Mapping[str, float]]  # Returns the resources that a trial needs.
 
 
+UNKNOWN: Final = Available(dict, lambda _: {})
+"""The resources of a process that has declared none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """The parts of a study that all schedulers depend on: ``1 <= min_resource <= max_resource < 2**53``."""
@@ -119,6 +123,13 @@ class Scheduler(ABC):
     def begin(self, setting: Setting) -> None:
         """Set the setting of the study: before all other methods, and again before a state is restored."""
         self.setting = setting
+
+    @staticmethod
+    def history_option(history: Any) -> dict[str, str]:
+        """Return the option `history` after a check; nothing for the default, ``now``."""
+        if history not in ("now", "start"):
+            raise OptionError(f"history = {history!r}: valid are now, start")
+        return {} if history == "now" else {"history": history}
 
     @property
     def sees_start(self) -> bool:
@@ -198,10 +209,3 @@ class Scheduler(ABC):
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state; `begin` was called before with the same setting."""
-
-
-def history_option(history: Any) -> dict[str, str]:
-    """Return the option `history` of a scheduler that stops trials by their reports; nothing for ``now``."""
-    if history not in ("now", "start"):
-        raise OptionError(f"history = {history!r}: valid are now, start")
-    return {} if history == "now" else {"history": history}

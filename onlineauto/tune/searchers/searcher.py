@@ -163,7 +163,8 @@ class Searcher(ABC):
         if self._repeats:
             return self.config_of_log
         if self.draft is not None:
-            return self.draft
+            draft, self.draft = self.draft, None
+            return draft
         began = perf_counter()
         proposal = self.propose(number, self._draw.at(number, self.branch))
         self.seconds = perf_counter() - began

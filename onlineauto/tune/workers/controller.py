@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from onlineauto.errors import OptionError, UnreachableError, short_repr
 from onlineauto.tune.progress import TRIES
+from onlineauto.tune.schedulers.scheduler import UNKNOWN, Available
 from onlineauto.tune.searchers.outcome import first_number
 from onlineauto.tune.store.open_store import retry_call
 from onlineauto.tune.store.protocol import LeaseLost
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.progress import Draft
     from onlineauto.tune.replica import Replica
-    from onlineauto.tune.schedulers.scheduler import Available
     from onlineauto.tune.store.checkpoints import Checkpoints
     from onlineauto.tune.store.protocol import Claim
     from onlineauto.tune.trial import Job
@@ -100,7 +100,7 @@ class Controller:
     def _ends(self) -> bool:
         return self._left <= 0 or any(stopper.ends_run() for stopper in self._stoppers)
 
-    def next(self, available: Available | None = None, drafts: Sequence[Draft | None] = ()) -> Job | None:
+    def next(self, available: Available = UNKNOWN, drafts: Sequence[Draft | None] = ()) -> Job | None:
         """Claim a job and return it; None if there is no job now."""
         while not self._ends:
             job = self._retry_store(partial(self._replica.ask, available, drafts))
@@ -136,21 +136,20 @@ class Controller:
         """Return the task of a job, which begins at the last valid checkpoint."""
         return self._retry_store(lambda: self._task(job))
 
-    def is_ready(self, n_idle: int) -> bool:
-        """Return whether to claim a job now; if proposals are slow, begin one for each idle worker before."""
-        if not self._replica.is_slow:
-            return True
+    def drafted(self, n_idle: int) -> list[Draft | None] | None:
+        """Return a proposal for the next job; nothing if proposals are fast, and None while they are made.
+
+        A slow proposal begins for each idle worker, in a thread.
+        """
+        if not self._retry_store(lambda: self._replica.is_slow):
+            return []
         for _ in range(len(self.drafts), int(min(n_idle, self._left))):
             self.drafts.append(self._proposers.submit(self._replica.draft))
-        return any(draft.done() for draft in self.drafts)
-
-    def drafted(self) -> list[Draft | None]:
-        """Return a proposal that is ready, if there is one."""
-        ready = [draft for draft in self.drafts if draft.done()][:1]
-        self.drafts = [draft for draft in self.drafts if draft not in ready]
-        return [
-            None if isinstance(draft.exception(), UnreachableError) else draft.result() for draft in ready
-        ]
+        ready = next((draft for draft in self.drafts if draft.done()), None)
+        if ready is None:
+            return None
+        self.drafts.remove(ready)
+        return [None if isinstance(ready.exception(), UnreachableError) else ready.result()]
 
     def history(self, job: Job) -> list[dict[str, Any]]:
         """Return the rows of values that were reported before the claim of a job."""

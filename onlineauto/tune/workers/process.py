@@ -21,14 +21,7 @@ from onlineauto.tune.workers.trainable import train
 from onlineauto.work.process import Process, wait_for_processes
 
 if TYPE_CHECKING:
-    from onlineauto.tune.workers.trainable import (
-        AnyTrainable,
-        Config,
-        Details,
-        ReadHistory,
-        Saved,
-        Trainable,
-    )
+    from onlineauto.tune.workers.trainable import AnyTrainable, Config, Details, History, Saved, Trainable
     from onlineauto.work.process import Parent
 
 
@@ -75,17 +68,12 @@ SendStep: TypeAlias = Callable[[TaskStep], bool]
 """Receives a step and returns whether the trial continues."""
 Message: TypeAlias = tuple[Any, ...]
 """Plain values: ``("step", step, value, whether it is JSON, checkpoint, details)``, ``("ended",)``, or
-``("failed", why, details)``, or `ASKS_HISTORY`; nothing if there is no trainable."""
-ASKS_HISTORY: Final = ("history",)
-"""The message of a worker whose trainable reads `Report.history`; the answer is the rows as JSON."""
+``("failed", why, details)``; nothing if there is no trainable. The answer to ``("history",)`` is the rows of
+`Report.history` as JSON."""
 
 
 def perform(
-    trainable: AnyTrainable,
-    task: TrialTask,
-    reusable: Trainable | None,
-    send: SendStep,
-    history: ReadHistory,
+    trainable: AnyTrainable, task: TrialTask, reusable: Trainable | None, send: SendStep, history: History
 ) -> tuple[TaskEnded | TaskFailed, Trainable | None]:
     """Run a task in this process; return its end, and the object that the next task may reuse."""
 
@@ -112,12 +100,6 @@ def perform(
     except (Exception, SystemExit) as error:  # KeyboardInterrupt ends the command
         return TaskFailed(f"{type(error).__name__}: {error}", traceback.format_exc()), None
     return TaskEnded(), reusable
-
-
-def rows_of(text: str) -> list[dict[str, Any]]:
-    """Return the rows of a history from the answer to `ASKS_HISTORY`."""
-    rows: list[dict[str, Any]] = json.loads(text)
-    return rows
 
 
 def task_of(config: str, *arguments: Any) -> TrialTask:
@@ -215,8 +197,8 @@ def serve(parent: Parent, pickled: bytes, main: dict[str, str]) -> None:
         return parent.receive() == ["go_on", True]
 
     def history() -> list[dict[str, Any]]:
-        parent.send(ASKS_HISTORY)
-        return rows_of(parent.receive()[1])
+        parent.send(("history",))
+        return list(json.loads(parent.receive()[1]))
 
     for _, *arguments in parent:
         end, reusable = perform(trainable, task_of(*arguments), reusable, send, history)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError
@@ -16,14 +17,7 @@ from onlineauto.tune.schedulers.scheduler import Available
 from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.store.checkpoints import MemoryCheckpoints
 from onlineauto.tune.workers.controller import Controller
-from onlineauto.tune.workers.process import (
-    ASKS_HISTORY,
-    TaskFailed,
-    TaskStep,
-    TrialProcesses,
-    event_of,
-    perform,
-)
+from onlineauto.tune.workers.process import TaskFailed, TaskStep, TrialProcesses, event_of, perform
 from onlineauto.tune.workers.resources import Headcount, RayWorkers, Workers
 from onlineauto.tune.workers.trainable import Trainable, n_arguments, takes_config_only
 from onlineauto.work.crew import Crew, WorkerLost
@@ -114,8 +108,8 @@ def _run_here(controller: Controller, trainable: AnyTrainable) -> None:
                 continue
             pause = _SHORTEST
             listener = _Listener(controller, job)
-            task = controller.task(job)
-            end, reusable = perform(trainable, task, reusable, listener.report_step, listener.history)
+            history = partial(controller.history, job)
+            end, reusable = perform(trainable, controller.task(job), reusable, listener.report_step, history)
             if listener.error is not None:
                 raise listener.error
             controller.end(job, end)
@@ -148,14 +142,6 @@ class _Listener:
         except Exception as error:
             self.error = error
             return False
-
-    def history(self) -> list[dict[str, Any]]:
-        """Return the history of the job."""
-        try:
-            return self._controller.history(self._job)
-        except Exception as error:
-            self.error = error
-            raise
 
 
 class _Pool:
@@ -247,9 +233,9 @@ class _Pool:
         """Return the next job if its resources are free. Otherwise postpone it; no later job overtakes it."""
         running = [job.config for job in self._crew.busy.values()]
         available = Available(lambda: self._workers.free(running), self._needed)
-        if self._lacks or not self._controller.is_ready(self._count.now - len(self._crew.busy)):
-            return None
-        job = self._controller.next(available, self._controller.drafted())
+        n_idle = self._count.now - len(running)
+        drafts = None if self._lacks else self._controller.drafted(n_idle)
+        job = None if drafts is None else self._controller.next(available, drafts)
         if job is None:
             return None
         try:
@@ -276,7 +262,7 @@ class _Pool:
             self._controller.on_worker_death(job, f"{message}")
             self._note_end()
             return
-        if tuple(message) == ASKS_HISTORY:
+        if message[0] == "history":
             worker.send("history", json.dumps(self._controller.history(job)))
             return
         event = event_of(message)

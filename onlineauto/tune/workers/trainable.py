@@ -54,7 +54,7 @@ Hear: TypeAlias = Callable[[int, Any, Callable[[], Saved] | None, Details], bool
 """Receives step, value, a function that saves, and details; returns whether the trial continues."""
 
 
-ReadHistory: TypeAlias = Callable[[], list[dict[str, Any]]]
+History: TypeAlias = Callable[[], list[dict[str, Any]]]
 """Returns the rows of values that were reported before a job was claimed."""
 
 
@@ -95,7 +95,7 @@ class Report:
     """The third argument of a function, which calls it with a value after each unit of resource."""
 
     def __init__(
-        self, *, resource: int, step: int, saved: Saved, report: Hear, history: ReadHistory = list
+        self, *, resource: int, step: int, saved: Saved, report: Hear, history: History = list
     ) -> None:
         self.resource = resource
         self.step = step
@@ -156,7 +156,7 @@ def train(
     saved: Saved,
     report: Hear,
     reusable: Trainable | None = None,
-    history: ReadHistory = list,
+    history: History = list,
 ) -> Trainable | None:
     """Run a trial from `step` to `resource`; return its object, which the next trial may reuse."""
     if isinstance(trainable, type) and issubclass(trainable, Trainable):

@@ -12,6 +12,7 @@ checkpoint with a new attempt.
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import os
@@ -22,7 +23,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.workers.process import ASKS_HISTORY, message_of, perform, rows_of, task_of
+from onlineauto.tune.workers.process import message_of, perform, task_of
 from onlineauto.tune.workers.trainable import import_trainable, name_of_trainable
 from onlineauto.work.on_ray import Actor, imported_ray, wait_for_actors
 
@@ -110,8 +111,8 @@ class TrialActor:
         return bool(self._answers.get())
 
     def _read_history(self) -> list[dict[str, Any]]:
-        self._messages.put(ASKS_HISTORY)
-        return rows_of(self._answers.get())
+        self._messages.put(("history",))
+        return list(json.loads(self._answers.get()))
 
 
 class TrialActors:

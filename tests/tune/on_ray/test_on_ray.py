@@ -19,8 +19,8 @@ import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.tune import Callback, Categorical, Float, Headcount, RayWorkers, Study, Workers
-from onlineauto.tune.schedulers import WaitingTrial
 from onlineauto.tune.schedulers.fifo import FifoScheduler
+from onlineauto.tune.schedulers.scheduler import WaitingTrial
 from onlineauto.tune.store import open_store
 from onlineauto.tune.trial import Job, claim_of
 from onlineauto.tune.workers.trainable import AnyTrainable, Config
