@@ -25,7 +25,6 @@ from onlineauto.tune.schedulers import ResumeFrom
 from onlineauto.tune.schedulers.scheduler import UNKNOWN, Available
 from onlineauto.tune.searchers.outcome import Outcome, first_number
 from onlineauto.tune.store import Claim, LeaseLost, StudySnapshot
-from onlineauto.tune.study_view import rows
 from onlineauto.tune.trial import Job, claim_of
 
 if TYPE_CHECKING:
@@ -419,6 +418,39 @@ class Replica:
         if progress.version - self._saved >= max(_SNAPSHOT_AFTER, progress.version // 4):
             self.store.save(StudySnapshot(progress.version, progress.state_dict()))
             self._saved = progress.version
+
+
+def rows(
+    records: Sequence[Record],
+    *,
+    configs: dict[int, Mapping[str, Any]] | None = None,
+    lists: bool = False,
+) -> list[dict[str, Any]]:
+    """Return a row for each value that was reported, intermediate or final, in order."""
+    configs = {} if configs is None else configs
+    configs |= {record["trial"]: record["config"] for record in records if record["kind"] == "asked"}
+    configs |= {
+        record["trial"]: record["suggested"]["config"] for record in records if record.get("suggested")
+    }
+    return [
+        {
+            "trial": record["trial"],
+            "attempt": record["attempt"],
+            "resource": record["resource"] if record["kind"] == "told" else record["step"],
+            "value": record["value"],
+            "told": record["kind"] == "told",
+            **{f"value_{name}": value for name, value in record.get("values", {}).items()},
+            **{f"constraint_{name}": value for name, value in record.get("constraints", {}).items()},
+            **{f"config_{name}": value for name, value in configs[record["trial"]].items()},
+            **{
+                name: detail
+                for name, detail in record.get("details", {}).items()
+                if lists or not isinstance(detail, list)
+            },
+        }
+        for record in records
+        if record["kind"] in ("told", "reported") and record["trial"] in configs
+    ]
 
 
 def _key(job: Job) -> dict[str, int]:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import OptionError, PackageError, install_hint
+from onlineauto.tune.replica import rows
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.pareto import front
 from onlineauto.tune.trial import Job, TrialState, copy_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from onlineauto.tune.record_checks import SkippedRecord
@@ -278,39 +279,6 @@ class StudyView:
     def _applied_records(self, after: int = 0, until: int | None = None) -> list[Record]:
         """Return the records of the log between two versions, without those that cannot be applied."""
         return self._replica.records(after, until)
-
-
-def rows(
-    records: Sequence[Record],
-    *,
-    configs: dict[int, Mapping[str, Any]] | None = None,
-    lists: bool = False,
-) -> list[dict[str, Any]]:
-    """Return a row for each value that was reported, intermediate or final, in order."""
-    configs = {} if configs is None else configs
-    configs |= {record["trial"]: record["config"] for record in records if record["kind"] == "asked"}
-    configs |= {
-        record["trial"]: record["suggested"]["config"] for record in records if record.get("suggested")
-    }
-    return [
-        {
-            "trial": record["trial"],
-            "attempt": record["attempt"],
-            "resource": record["resource"] if record["kind"] == "told" else record["step"],
-            "value": record["value"],
-            "told": record["kind"] == "told",
-            **{f"value_{name}": value for name, value in record.get("values", {}).items()},
-            **{f"constraint_{name}": value for name, value in record.get("constraints", {}).items()},
-            **{f"config_{name}": value for name, value in configs[record["trial"]].items()},
-            **{
-                name: detail
-                for name, detail in record.get("details", {}).items()
-                if lists or not isinstance(detail, list)
-            },
-        }
-        for record in records
-        if record["kind"] in ("told", "reported") and record["trial"] in configs
-    ]
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]]) -> Any:

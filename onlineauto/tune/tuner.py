@@ -35,12 +35,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from onlineauto.errors import OptionError, kind_of, short_repr
 from onlineauto.tune.plain import count, number
+from onlineauto.tune.replica import rows
 from onlineauto.tune.schedulers import SCHEDULERS, State
 from onlineauto.tune.searchers.random import RandomSearcher
 from onlineauto.tune.settings import UNLIMITED
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
 from onlineauto.tune.study import Study
-from onlineauto.tune.study_view import frame_of, rows
+from onlineauto.tune.study_view import frame_of
 from onlineauto.tune.workers.hooks import Timeout
 from onlineauto.tune.workers.resources import RayWorkers
 from onlineauto.tune.workers.running import EXECUTORS

@@ -20,11 +20,11 @@ from onlineauto.pictures.studies import (
     marks_of,
     values_at_common_resource,
 )
-from onlineauto.tune.replica import Replica
+from onlineauto.tune.replica import Replica, rows
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.searchers.outcome import objectives_of
 from onlineauto.tune.settings import UNLIMITED, StudySettings
-from onlineauto.tune.study_view import StudyView, rows
+from onlineauto.tune.study_view import StudyView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
