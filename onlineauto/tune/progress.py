@@ -77,6 +77,7 @@ class Progress(PlainState):
         self, scheduler: Scheduler, searcher: Searcher, *, objectives: Mapping[str, float], retries: int
     ) -> None:
         self.scheduler, self.searcher = scheduler, searcher
+        self._reorders = type(scheduler).choose is not Scheduler.choose
         self.version = 0
         self.trials: dict[int, Trial] = {}
         self.added: dict[int, Trial] = {}
@@ -138,7 +139,7 @@ class Progress(PlainState):
             return self._decide_waiting(self.trials[self._waiting[waiting]], owner)
         refusals = self.searcher.refusals
         self.searcher.draft = None if draft is None else draft.config
-        self.searcher.first = self._choose(self.enqueued(), available) or 0
+        self.searcher.first = self._choose(self.enqueued() if self._reorders else [], available) or 0
         try:
             suggested = self.scheduler.suggest(self.searcher)
         finally:
@@ -176,7 +177,7 @@ class Progress(PlainState):
     def _choose(self, queue: Sequence[Trial], available: Available) -> int | None:
         """Return the index of the trial of a queue that the scheduler prefers, or None."""
         scheduler = self.scheduler
-        if not queue or type(scheduler).choose is Scheduler.choose:
+        if not queue or not self._reorders:
             return 0 if queue else None
         waiting = [
             WaitingTrial(trial.number, trial.config, trial.job_resource, available.needed(trial.config))

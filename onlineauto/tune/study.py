@@ -346,6 +346,8 @@ class Study(StudyView):
     def enqueue(self, config: Mapping[str, Any]) -> None:
         """Try a config before those that the searcher proposes; a study that is done continues with it.
 
+        Until it begins, the config is a PENDING trial of `trials`. `Scheduler.choose` may change the order.
+
         Raises
         ------
         OptionError

@@ -26,8 +26,7 @@ _VARIANTS = ("promotion", "stopping")
 class Asha(FifoScheduler):
     """Asynchronous successive halving.
 
-    With `history` "start", which needs the variant ``stopping``, a trial is compared with those that had
-    reached the rung when it began.
+    With `variant` "stopping" and `history` "start", a rung is what it was when the trial began.
     """
 
     name = "asha"

@@ -137,10 +137,7 @@ class Controller:
         return self._retry_store(lambda: self._task(job))
 
     def drafted(self, n_idle: int) -> list[Draft | None] | None:
-        """Return a proposal for the next job; nothing if proposals are fast, and None while they are made.
-
-        A slow proposal begins for each idle worker, in a thread.
-        """
+        """Return a proposal, or nothing if proposals are fast; None while threads make one per idle worker."""
         if not self._retry_store(lambda: self._replica.is_slow):
             return []
         for _ in range(len(self.drafts), int(min(n_idle, self._left))):
