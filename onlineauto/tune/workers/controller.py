@@ -137,7 +137,7 @@ class Controller:
         return self._retry_store(lambda: self._task(job))
 
     def drafted(self, n_idle: int) -> list[Draft | None] | None:
-        """Return a proposal, or nothing if proposals are fast; None while threads make one per idle worker."""
+        """Return a proposal, or nothing if they are fast; None while threads make one per idle worker."""
         if not self._retry_store(lambda: self._replica.is_slow):
             return []
         for _ in range(len(self.drafts), int(min(n_idle, self._left))):
