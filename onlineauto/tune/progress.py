@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-from copy import copy
 from dataclasses import dataclass, replace
 from math import inf, isnan
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -537,7 +536,7 @@ class Progress(PlainState):
 
     def _scheduler_with(self, state: Mapping[str, Any]) -> Scheduler:
         """Return a copy of the scheduler that has a state of its own."""
-        scheduler = copy(self.scheduler)
+        scheduler = type(self.scheduler)(**self.scheduler.options)
         scheduler.begin(self.scheduler.setting)
         scheduler.load_state_dict(json.loads(json.dumps(state)))
         return scheduler

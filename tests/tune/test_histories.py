@@ -13,6 +13,7 @@ from onlineauto.errors import OptionError
 from onlineauto.tune import ActiveTrial, Decision, Float, Job, Study, create_study
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.median import Median
+from onlineauto.tune.schedulers.pruning import Pruning
 from onlineauto.tune.schedulers.scheduler import Scheduler
 from onlineauto.tune.store import MemoryStore
 from tests.tune.studies import asked, state_of
@@ -40,6 +41,14 @@ def test_the_history_of_an_objective_stays_as_it_was_at_its_start() -> None:
 
     study.optimize(objective, n_trials=4)
     assert seen == [[], [0.0], [0.0, 1.0], [0.0, 1.0, 7.0, 2.0]]
+
+
+def test_the_history_of_a_trial_that_was_asked_for_stays_as_it_was() -> None:
+    study = create_study()
+    first, second = study.ask(), study.ask()
+    study.tell(second, second.suggest_float("x", 0, 1))
+    assert first.history() == []
+    assert [row["trial"] for row in study.ask().history()] == [1]
 
 
 def first_rows(config: Any, resource: int, report: Any) -> float:
@@ -93,12 +102,15 @@ def run_one(study: Study, value: float) -> None:
 
 
 @pytest.mark.parametrize("history", ["now", "start"])
-@pytest.mark.parametrize("kind", ["median", "asha"])
+@pytest.mark.parametrize("kind", ["median", "asha", "percentile", "halving"])
 def test_a_pruner_that_sees_the_start_ignores_trials_that_end_later(kind: str, history: str) -> None:
     def scheduler() -> Scheduler:
         if kind == "median":
             return Median(grace_population=2, history=history)
-        return Asha("stopping", history=history)
+        if kind == "asha":
+            return Asha("stopping", history=history)
+        options = {"n_startup_trials": 1} if kind == "percentile" else {"min_resource": 1}
+        return Pruning(kind, history=history, **options)
 
     alone, _ = play(scheduler(), ends=False)
     crowded, study = play(scheduler(), ends=True)

@@ -48,7 +48,8 @@ class Pruning(FifoScheduler):
     same step; ``threshold`` one whose value is outside of bounds, which are those of losses; ``halving`` one
     that is not among the best ``1/reduction_factor`` at a rung; ``hyperband`` does the same with several
     systems of rungs; ``patience`` stops one that has not improved. With the option ``patience``, every rule
-    applies only to a trial that has not improved by `min_delta` within this number of steps.
+    applies only to a trial that has not improved by `min_delta` within this number of steps. With `history`
+    "start", it compares with what others had reported when the trial began.
 
     Create it by `onlineauto.tune.pruners`, whose functions have Optuna's names and arguments.
     """
@@ -63,14 +64,14 @@ class Pruning(FifoScheduler):
         "_furthest": int,
     }
 
-    def __init__(self, rule: str = "percentile", **options: Any) -> None:
+    def __init__(self, rule: str = "percentile", *, history: str = "now", **options: Any) -> None:
         if rule not in _RULES:
             raise OptionError(f"rule = {rule!r} is unknown; valid are {', '.join(_RULES)}")
         defaults = {**_RULES[rule], **_PATIENCE}
         if unknown := [name for name in options if name not in defaults]:
             raise OptionError(f"rule {rule!r} has no option {unknown[0]!r}; it has {', '.join(defaults)}")
         checked = {name: _checked(name, options.get(name, default)) for name, default in defaults.items()}
-        self.options = {"rule": rule, **checked}
+        self.options = {"rule": rule, **checked} | self.history_option(history)
         if not 0 <= checked.get("percentile", 50) <= 100:
             raise OptionError(f"percentile = {checked['percentile']}: give a number from 0 to 100")
         if rule == "patience" and checked["patience"] is None:
