@@ -27,10 +27,12 @@ from onlineauto.tune import (
     State,
     Study,
     Suggestion,
+    replica,
 )
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.fifo import FifoScheduler
+from onlineauto.tune.schedulers.median import Median
 from onlineauto.tune.store import MemoryStore, Record, Store
 from onlineauto.tune.trial import Job
 from tests.tune.studies import Clock, asked, state_of
@@ -210,14 +212,21 @@ class Json(MemoryStore):
 
 @settings(max_examples=40)
 @given(
-    st.sampled_from(["hyperband", "dehb", "asha", "median", "pbt", "fifo"]),
+    st.sampled_from(["hyperband", "dehb", "asha", "median", "pbt", "fifo", Median(1, history="start")]),
     st.sampled_from(["tpe", "random", "grid"]),
-    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), min_size=20, max_size=120),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 10)), min_size=20, max_size=120),
+    st.sampled_from([0.0, inf]),
 )
 def test_all_processes_come_to_the_same_state(
-    scheduler: str, searcher: str, steps: list[tuple[int, int]]
+    scheduler: str | Scheduler, searcher: str, steps: list[tuple[int, int]], slow: float
 ) -> None:
     """Three processes share a study, and some of them restart. All have the same state at the end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replica, "_SLOW", slow)
+        _share_a_study(scheduler, searcher, steps)
+
+
+def _share_a_study(scheduler: str | Scheduler, searcher: str, steps: list[tuple[int, int]]) -> None:
     clock = Clock()
     store = Json(clock)
     arguments: dict[str, Any] = {
@@ -232,6 +241,8 @@ def test_all_processes_come_to_the_same_state(
     for who, what in steps:
         clock.passes(1)
         study = studies[who]
+        if what == 10 and not study.is_done and len(study.trials) < 20:
+            study.enqueue({"rate": 0.5, "depth": who + 1, "loss": "logistic"})
         if what < 5 or not jobs[who]:
             job = study.ask()
             jobs[who] += [] if job is None else [job]
