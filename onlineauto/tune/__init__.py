@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onlineauto.tune import distributions, integration, logging, pruners, samplers, visualization
+from onlineauto.tune import distributions, exceptions, integration, logging, pruners, samplers, visualization
 from onlineauto.tune.active_trial import ActiveTrial, TrialPruned
 from onlineauto.tune.creating import copy_study, create_study, load_study
 from onlineauto.tune.drawing import draw_study
@@ -75,6 +75,7 @@ __all__ = [
     "create_trial",
     "distributions",
     "draw_study",
+    "exceptions",
     "from_configspace",
     "integration",
     "load_study",

@@ -20,7 +20,7 @@ from onlineauto.tune.searchers.open_searcher import OpenSearcher
 from onlineauto.tune.searchers.outcome import Outcome
 from onlineauto.tune.spaces import Categorical, Float, Int, Parameter
 from onlineauto.tune.store import LeaseLost, MemoryStore
-from onlineauto.tune.trial import Reason, TrialState
+from onlineauto.tune.trial import PRUNED_WITHOUT_VALUE, Reason, TrialState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -199,10 +199,10 @@ class ActiveTrial:
         return Outcome(outcome.values, {**self._constraints, **outcome.constraints})
 
     def prune(self) -> None:
-        """Record that the trial ends early, at its last report; without a report, it fails."""
+        """Record that the trial ends early, at its last report; without a report, it has no value."""
         with self._replica.lock:
             if self._last is None or isnan(self._last[1]):
-                self.fail("it was pruned before it reported a number", final=True)
+                self.fail(PRUNED_WITHOUT_VALUE, final=True)
             elif len(self._replica.progress.objectives) > 1:
                 self.fail("it was pruned without a value for each objective", final=True)
             elif self._stops or self._is_free():

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import logging
-from logging import CRITICAL, DEBUG, ERROR, FATAL, INFO, WARN, WARNING
+from logging import CRITICAL, DEBUG, ERROR, INFO, WARNING
 
-__all__ = ["CRITICAL", "DEBUG", "ERROR", "FATAL", "INFO", "WARN", "WARNING"]
-__all__ += ["get_logger", "get_verbosity", "set_verbosity"]
-
-
-def get_verbosity() -> int:
-    """Return the level from which messages are logged."""
-    return logging.getLogger("onlineauto").getEffectiveLevel()
-
-
-def set_verbosity(verbosity: int) -> None:
-    """Set the level from which messages are logged, such as ``WARNING``."""
-    logging.getLogger("onlineauto").setLevel(verbosity)
+__all__ = ["CRITICAL", "DEBUG", "ERROR", "INFO", "WARNING", "get_logger", "set_verbosity"]
 
 
 def get_logger(name: str) -> logging.Logger:
     """Return a logger; the name ``optuna`` means that of this package."""
     return logging.getLogger("onlineauto" if name == "optuna" else name)
+
+
+def set_verbosity(verbosity: int) -> None:
+    """Set the level from which messages are logged, such as ``WARNING``."""
+    get_logger("optuna").setLevel(verbosity)

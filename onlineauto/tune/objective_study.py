@@ -15,6 +15,8 @@ from onlineauto.tune.trial import FrozenTrial, Job, TrialState
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
+    from onlineauto.tune.schedulers import Scheduler
+    from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.spaces import Parameter
     from onlineauto.tune.trial import Trial
@@ -145,6 +147,16 @@ class ObjectiveStudy(Study):
     def study_name(self) -> str:
         """The name of the study in its store; the same as `name`."""
         return self.name
+
+    @property
+    def sampler(self) -> Searcher:
+        """A searcher that is equal to that of the study."""
+        return self.settings.searcher[2]()
+
+    @property
+    def pruner(self) -> Scheduler:
+        """The scheduler."""
+        return self._replica.progress.scheduler
 
     @property
     def directions(self) -> list[StudyDirection]:

@@ -38,14 +38,7 @@ def PercentilePruner(  # noqa: N802
     n_min_trials: int = 1,
 ) -> Pruning:
     """Prune a trial whose best value is not among this percentage of the complete trials at the same step."""
-    return Pruning(
-        "percentile",
-        percentile=percentile,
-        n_startup_trials=n_startup_trials,
-        n_warmup_steps=n_warmup_steps,
-        interval_steps=interval_steps,
-        n_min_trials=n_min_trials,
-    )
+    return Pruning("percentile", **locals())
 
 
 def ThresholdPruner(  # noqa: N802
@@ -54,9 +47,7 @@ def ThresholdPruner(  # noqa: N802
     """Prune a trial whose value is below `lower` or above `upper`."""
     if lower is None and upper is None:
         raise OptionError("ThresholdPruner: give lower=, upper= or both")
-    return Pruning(
-        "threshold", lower=lower, upper=upper, n_warmup_steps=n_warmup_steps, interval_steps=interval_steps
-    )
+    return Pruning("threshold", **locals())
 
 
 def PatientPruner(  # noqa: N802
@@ -85,13 +76,7 @@ def SuccessiveHalvingPruner(  # noqa: N802
 
     ``auto`` is a hundredth of the steps of the longest complete trial; before the first one, none is pruned.
     """
-    return Pruning(
-        "halving",
-        min_resource=None if min_resource == "auto" else min_resource,
-        reduction_factor=reduction_factor,
-        min_early_stopping_rate=min_early_stopping_rate,
-        bootstrap_count=bootstrap_count,
-    )
+    return Pruning("halving", **locals())
 
 
 def HyperbandPruner(  # noqa: N802
@@ -105,10 +90,4 @@ def HyperbandPruner(  # noqa: N802
     ``auto`` is the number of steps of the longest complete trial. No trial is resumed, unlike with
     ``scheduler="hyperband"``.
     """
-    return Pruning(
-        "hyperband",
-        min_resource=min_resource,
-        max_resource=None if max_resource == "auto" else max_resource,
-        reduction_factor=reduction_factor,
-        bootstrap_count=bootstrap_count,
-    )
+    return Pruning("hyperband", **locals())

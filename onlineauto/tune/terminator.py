@@ -1,4 +1,4 @@
-"""``Terminator``: end a study when a further improvement is proved to be improbable.
+"""``Terminator``: end a study when another improvement is proved to be improbable.
 
 Each trial that ends is an observation: 1 if it improves on the best value of all earlier trials by more than
 `min_improvement`, 0 otherwise. A confidence sequence bounds the mean probability of an improvement over all
@@ -22,7 +22,7 @@ import numpy as np
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.plain import number
-from onlineauto.tune.trial import TrialState
+from onlineauto.tune.schedulers import State
 from onlineauto.tune.workers.hooks import Stopper
 
 if TYPE_CHECKING:
@@ -30,12 +30,10 @@ if TYPE_CHECKING:
 
 
 class Terminator(Stopper):
-    """Ends a study when a further improvement is proved to be improbable.
+    """Ends a study when the next trial improves the best value with a probability of at most `chance`.
 
-    Pass it to ``optimize(callbacks=[…])`` or ``run(stoppers=[…])``. With independent configs, as those of the
-    searcher ``random``, the study ends wrongly with a probability of at most ``1 - confidence``: wrongly
-    means that the next trial still improves the best value by more than `min_improvement` with a
-    probability above `chance`. With a searcher that learns, this is a rule of thumb.
+    Pass it to ``optimize(callbacks=[…])`` or ``run(stoppers=[…])``. The proof is valid at any time if
+    configs are drawn independently, as by ``random``; with other searchers, it is a rule of thumb.
 
     Parameters
     ----------
@@ -96,17 +94,16 @@ class Terminator(Stopper):
             return
         self._version, sign = progress.version, next(iter(progress.objectives.values()))
         most = progress.scheduler.setting.max_resource
-        for trial in self._study.trials:
-            state = TrialState.of(trial, most)
-            if trial.number in self._seen or trial.number < 0 or not state.is_finished():
+        for trial in [*progress.trials.values()]:
+            if trial.number in self._seen or trial.state not in (State.TERMINATED, State.ERRORED):
                 continue
             self._seen.add(trial.number)
-            loss = sign * trial.value if state is TrialState.COMPLETE and trial.value is not None else inf
+            loss = sign * trial.value if trial.resource >= most and trial.value is not None else inf
             if self._best < inf:
                 improves = loss < self._best - self._least
                 self._improvements.append((self._improvements or [0])[-1] + improves)
             self._best = min(self._best, loss)
-        self.bound = min(self._bounds(), default=1.0)
+        self.bound = min([1.0, *self._bounds()])
 
     def _bounds(self) -> list[float]:
         """Return the bound of each start: after 0, 1, 3, 7, … observations."""

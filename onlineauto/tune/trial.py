@@ -15,6 +15,8 @@ from onlineauto.tune.store.protocol import Claim
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+PRUNED_WITHOUT_VALUE = "it was pruned before it reported a number"
+"""The error of a trial that no scheduler and no searcher can learn from."""
 _LONGEST = 4000
 """Maximum number of characters of a traceback that a study stores; earlier characters are dropped."""
 TRANSITIONS: Mapping[State, frozenset[State]] = {
@@ -119,7 +121,8 @@ class Trial:
     @property
     def duration(self) -> timedelta | None:
         """The time that an objective took."""
-        return None if self.times is None else timedelta(seconds=self.times[1] - self.times[0])
+        start, end = self.datetime_start, self.datetime_complete
+        return None if start is None or end is None else end - start
 
     @property
     def params(self) -> Config:
@@ -150,6 +153,8 @@ class TrialState(StrEnum):
             return trial.state
         if trial.state is State.TERMINATED:
             return cls.COMPLETE if trial.resource >= max_resource else cls.PRUNED
+        if trial.error == PRUNED_WITHOUT_VALUE:
+            return cls.PRUNED
         states = {State.RUNNING: cls.RUNNING, State.ERRORED: cls.FAIL, State.PAUSED: cls.PRUNED}
         return states.get(trial.state, cls.WAITING)
 

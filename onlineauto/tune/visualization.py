@@ -1,7 +1,4 @@
-"""Pictures of a study by the names of Optuna's plots. Each function returns a `Picture` and needs matplotlib.
-
-`draw_study` draws the most important ones together.
-"""
+"""Pictures of a study by the names of Optuna's plots. They are `Picture` objects, and need matplotlib."""
 
 from __future__ import annotations
 
@@ -13,7 +10,8 @@ import numpy as np
 
 from onlineauto.errors import InputError, OptionError
 from onlineauto.pictures.picture import Picture, shorten
-from onlineauto.pictures.studies import code_of, draw_importance, draw_lines, importance, marks_of
+from onlineauto.pictures.studies import code_of, importance, marks_of
+from onlineauto.tune.drawing import draw_study
 from onlineauto.tune.trial import TrialState
 
 if TYPE_CHECKING:
@@ -28,6 +26,9 @@ if TYPE_CHECKING:
 
 _VALUE: Final = "Objective Value"
 _MOST_PAIRS: Final = 6
+
+plot_optimization_history = plot_param_importances = plot_parallel_coordinate = plot_pareto_front = draw_study
+"""The pictures that `draw_study` draws together."""
 
 
 class _Points:
@@ -170,52 +171,6 @@ def plot_edf(
     return picture
 
 
-def plot_optimization_history(
-    study: Study, *, target: Target = None, target_name: str = _VALUE, dark: bool = False
-) -> Picture:
-    """Draw the value of each complete trial, and the best one so far."""
-    points = _Points(study, target)
-    picture, (axes,) = _panels(1, "Values of trials", study, dark)
-    with picture.drawing() as look:
-        numbers = [trial.number for trial in points.trials]
-        axes.scatter(numbers, points.values, s=16, color=look.series[5], linewidths=0)
-        best = np.maximum if _maximizes(study) else np.minimum
-        if target is None:
-            axes.step(numbers, best.accumulate(points.values), where="post", color=look.champion)
-        axes.set_xlabel("trial")
-        axes.set_ylabel(target_name)
-    return picture
-
-
-def plot_param_importances(study: Study, *, target: Target = None, dark: bool = False) -> Picture:
-    """Draw the share of each parameter in the variance of values; see `draw_study`."""
-    points = _Points(study, target)
-    picture, (axes,) = _panels(1, "What explains the values", study, dark)
-    with picture.drawing() as look:
-        draw_importance(axes, importance(points.rows, points.space), look)
-    return picture
-
-
-def plot_parallel_coordinate(
-    study: Study, params: Sequence[str] | None = None, *, target: Target = None, dark: bool = False
-) -> Picture:
-    """Draw each config as a line over all parameters, the best quarter in colour."""
-    points = _Points(study, target, params)
-    picture, (axes,) = _panels(1, "Configs", study, dark)
-    order = sorted(range(len(points.rows)), key=points.values.__getitem__, reverse=not _maximizes(study))
-    codes = [points.codes(name) for name in points.space]
-    with picture.drawing() as look:
-        lines = [
-            (
-                [(axis, code[row]) for axis, code in enumerate(codes) if math.isfinite(code[row])],
-                *((look.champion, 1.4) if rank >= len(order) * 3 // 4 else (look.waiting, 0.6)),
-            )
-            for rank, row in enumerate(order)
-        ]
-        draw_lines(axes, [line for line in lines if line[0]], points.space, look)
-    return picture
-
-
 def plot_intermediate_values(study: Study, *, dark: bool = False) -> Picture:
     """Draw the reported values of each trial of an objective."""
     curves = [getattr(trial, "intermediate_values", {}) for trial in study.trials]
@@ -246,10 +201,6 @@ def _mark(axis: Any, declaration: Mapping[str, Any]) -> None:
     """Label an axis of codes with the words or the bounds of a parameter."""
     marks = marks_of(declaration)
     axis.set_ticks([code for code, _ in marks], [shorten(text, 12) for _, text in marks])
-
-
-def _maximizes(study: Study) -> bool:
-    return bool(study.mode == "max")
 
 
 def _value(trial: Trial) -> float:

@@ -6,7 +6,7 @@ Steps count from 0, as in Optuna's scripts: a trial at resource 1 has reported s
 from __future__ import annotations
 
 from bisect import insort
-from math import inf, log
+from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from zlib import crc32
 
@@ -24,20 +24,22 @@ _PATIENCE: Final = {"patience": None, "min_delta": 0.0}
 _RULES: Final[Mapping[str, Mapping[str, Any]]] = {
     "percentile": {"percentile": 50.0, "n_startup_trials": 5, **_CHECKS, "n_min_trials": 1},
     "threshold": {"lower": None, "upper": None, **_CHECKS},
-    "halving": {
-        "min_resource": None,
-        "reduction_factor": 4,
-        "min_early_stopping_rate": 0,
-        "bootstrap_count": 0,
-    },
-    "hyperband": {"min_resource": 1, "max_resource": None, "reduction_factor": 3, "bootstrap_count": 0},
+    "halving": {"min_resource": "auto", "reduction_factor": 4, "bootstrap_count": 0}
+    | {"min_early_stopping_rate": 0},
+    "hyperband": {"min_resource": 1, "max_resource": "auto", "reduction_factor": 3, "bootstrap_count": 0},
     "patience": {},
 }
-"""The options of each rule, with their defaults; None means auto, or no bound."""
+"""The options of each rule, with their defaults."""
 _LEAST: Final = {"interval_steps": 1, "n_min_trials": 1, "min_resource": 1, "max_resource": 1} | {
     "reduction_factor": 2
 }
-_AUTO: Final = ("lower", "upper", "min_resource", "max_resource", "patience")
+_UNSET: Final[Mapping[str, Any]] = {
+    "lower": None,
+    "upper": None,
+    "patience": None,
+    "min_resource": "auto",
+    "max_resource": "auto",
+}
 _NUMBERS: Final = ("percentile", "lower", "upper", "min_delta")
 
 
@@ -137,9 +139,8 @@ class Pruning(FifoScheduler):
 
     def _threshold(self, trial: int, curve: list[tuple[int, float]]) -> bool:  # noqa: ARG002
         lower, upper = self.options["lower"], self.options["upper"]
-        outside = curve[-1][1] < (-inf if lower is None else lower) or curve[-1][1] > (
-            inf if upper is None else upper
-        )
+        loss = curve[-1][1]
+        outside = (lower is not None and loss < lower) or (upper is not None and loss > upper)
         return outside and self._is_due(curve)
 
     def _percentile(self, trial: int, curve: list[tuple[int, float]]) -> bool:  # noqa: ARG002
@@ -152,9 +153,10 @@ class Pruning(FifoScheduler):
     def _halving(self, trial: int, curve: list[tuple[int, float]], bracket: int = 0) -> bool:
         """Add the trial to each rung that it has reached; return whether it is not promoted from one."""
         least, eta = self.options["min_resource"], self.options["reduction_factor"]
-        if least is None and not self._complete:
-            return False
-        least = max(self._furthest // 100, 1) if least is None else least
+        if least == "auto":
+            if not self._complete:
+                return False
+            least = max(self._furthest // 100, 1)
         rungs = self._rungs.setdefault(bracket, [])
         step, loss = curve[-1]
         while step >= least * eta ** (
@@ -171,7 +173,7 @@ class Pruning(FifoScheduler):
 
     def _hyperband(self, trial: int, curve: list[tuple[int, float]]) -> bool:
         most, eta = self.options["max_resource"], self.options["reduction_factor"]
-        if most is None:
+        if most == "auto":
             if not self._complete:
                 return False
             most = self._furthest + 1
@@ -187,8 +189,8 @@ class Pruning(FifoScheduler):
 
 
 def _checked(name: str, value: Any) -> Any:
-    if value is None and name in _AUTO:
-        return None
+    if name in _UNSET and value == _UNSET[name]:
+        return value
     if name not in _NUMBERS:
         return count(name, value, _LEAST.get(name, 0))
     if number(value) != number(value) or isinstance(value, bool):
