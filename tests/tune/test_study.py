@@ -384,7 +384,7 @@ def test_a_custom_scheduler_is_passed_to_load() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scheduler": "sha"}, "valid are hyperband, race, dehb, asha, median, pbt, fifo"),
+        ({"scheduler": "sha"}, "valid are hyperband, race, dehb, asha, median, pruning, pbt, fifo"),
         ({"searcher": "bayes"}, "valid are random, quasi, grid, tpe"),
         ({"mode": "best"}, "valid are min, max"),
         ({"max_trials": 0}, "max_trials = 0"),
