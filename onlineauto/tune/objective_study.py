@@ -45,15 +45,17 @@ class ObjectiveStudy(Study):
         return cls if isinstance(settings.setting.space, OpenSpace) else Study
 
     def copied(self, trial: Trial) -> FrozenTrial:  # type: ignore[override]  # noqa: D102
-        return FrozenTrial(super().copied(trial), self.settings.setting.max_resource, self._reported)
+        most = self._replica.progress.scheduler.setting.max_resource
+        return FrozenTrial(super().copied(trial), most, self._reported)
 
     def _reported(self) -> Mapping[int, dict[int, float]]:
         """Return the reported values of each trial by their steps, as its objective counts them."""
         with self._replica.lock:
-            records = self._replica.store.load(self._n_read)
-            self._n_read += len(records)
+            records = self._replica.store.load(self._n_read)[: self._replica.progress.version - self._n_read]
+            skipped = {record.version for record in self._replica.progress.skipped}
             for record in records:
-                if record["kind"] == "reported":
+                self._n_read += 1
+                if record["kind"] == "reported" and self._n_read not in skipped:
                     step = record["step"] - record.get("from_zero", False)
                     self._curves[record["trial"]][step] = record["value"]
         return self._curves

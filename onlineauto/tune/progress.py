@@ -70,6 +70,7 @@ class Progress(PlainState):
         "skipped": list[SkippedRecord],
         "user_attrs": dict[str, Any],
         "metric_names": list[str] | None,
+        "_enqueued_attrs": list[tuple[Config, dict[str, Any]]],
     }
 
     def __init__(
@@ -84,6 +85,7 @@ class Progress(PlainState):
         self.skipped: list[SkippedRecord] = []
         self.user_attrs: dict[str, Any] = {}
         self.metric_names: list[str] | None = None
+        self._enqueued_attrs: list[tuple[Config, dict[str, Any]]] = []
         self.objectives, self._sign, self._retries = objectives, next(iter(objectives.values())), retries
         self._waiting: list[int] = []
         self._stopped: dict[int, int] = {}
@@ -336,6 +338,8 @@ class Progress(PlainState):
         except OptionError as error:
             raise UnfitRecord(str(error)) from error
         self.searcher.enqueue(config)
+        if record.get("user_attrs"):
+            self._enqueued_attrs.append((config, record["user_attrs"]))
         over = self.is_done
         if self.searcher.left >= 0:
             self.scheduler.extend(self.scheduler.setting)  # the config needs a job when the others have ended
@@ -390,6 +394,9 @@ class Progress(PlainState):
             self.trials[number] = Trial(number, dict(record["config"]))
             if self.scheduler.sees_start:
                 self._starts[number] = self._scheduler_with(self.scheduler.state_dict())
+            for row in [row for row in self._enqueued_attrs if row[0] == record["config"]][:1]:
+                self._enqueued_attrs.remove(row)
+                self.trials[number].user_attrs = dict(row[1])
         trial = self.trials[number]
         came_from = record["resume_from"]
         trial.attempt, trial.job_resource = record["attempt"], record["resource"]

@@ -66,6 +66,7 @@ def check_record(
                 none or count(limit, record[limit], 1)
         elif kind == "enqueued":
             _need(isinstance(record["config"], Mapping), "config is not a mapping")
+            _need(isinstance(record.get("user_attrs", {}), Mapping), "user_attrs are not a mapping")
         elif kind == "added":
             _need(isinstance(record["trials"], list), "trials are not a list")
             for row in record["trials"]:

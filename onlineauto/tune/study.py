@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import OptionError, install_hint, short_repr
 from onlineauto.tune.active_trial import OptimizeRun
 from onlineauto.tune.leases import free_jobs_of_dead
-from onlineauto.tune.plain import count, number
+from onlineauto.tune.plain import as_json, count, number
 from onlineauto.tune.replica import Replica
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
@@ -343,10 +343,11 @@ class Study(StudyView):
                 )
             self._replica.append(record)
 
-    def enqueue(self, config: Mapping[str, Any]) -> None:
+    def enqueue(self, config: Mapping[str, Any], *, user_attrs: Mapping[str, Any] | None = None) -> None:
         """Try a config before those that the searcher proposes; a study that is done continues with it.
 
         Until it begins, the config is a PENDING trial of `trials`. `Scheduler.choose` may change the order.
+        Its trial will have the attributes `user_attrs`.
 
         Raises
         ------
@@ -356,6 +357,8 @@ class Study(StudyView):
         """
         with self._replica.lock:
             record = {"kind": "enqueued", "config": self._replica.settings.setting.space.check(config)}
+            if user_attrs is not None:
+                record["user_attrs"] = as_json(user_attrs, "user_attrs")
             self.refresh()
             progress = self._replica.progress
             if progress.searcher.left < 1:
@@ -371,20 +374,20 @@ class Study(StudyView):
             self._replica.append(record)
 
     def enqueue_trial(
-        self, params: Mapping[str, Any], user_attrs: None = None, skip_if_exists: bool = False
+        self,
+        params: Mapping[str, Any],
+        user_attrs: Mapping[str, Any] | None = None,
+        skip_if_exists: bool = False,
     ) -> None:
         """Try a config before those that the searcher proposes; the same as `enqueue`.
 
         With `skip_if_exists`, a config that was enqueued before, or is that of a trial, is left out.
-        `user_attrs` is not supported.
         """
-        if user_attrs is not None:
-            raise OptionError(f"user_attrs = {short_repr(user_attrs)}: a trial has no attributes here")
         config = self._replica.settings.setting.space.check(params)
         self.refresh()
         enqueued = (record["config"] for record in self._applied_records() if record["kind"] == "enqueued")
         if not skip_if_exists or config not in [*(trial.config for trial in self.trials), *enqueued]:
-            self.enqueue(config)
+            self.enqueue(config, user_attrs=user_attrs)
 
     def set_user_attr(self, key: str, value: Any) -> None:
         """Store an attribute of the study, which JSON can represent; see `user_attrs`."""

@@ -16,6 +16,7 @@ Source: Howard, Ramdas, McAuliffe, Sekhon, *Time-uniform, nonparametric, nonasym
 from __future__ import annotations
 
 from math import inf
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,6 +63,7 @@ class Terminator(Stopper):
             raise OptionError(f"min_improvement = {min_improvement!r}: give a number of at least 0")
         self._least, self._chance, self._alpha = float(min_improvement), float(chance), 1 - float(confidence)
         self._study: StudyView | None = None
+        self._lock = Lock()
         self._seen: set[int] = set()
         self._version = -1
         self._best = inf
@@ -75,7 +77,8 @@ class Terminator(Stopper):
 
     def ends_run(self) -> bool:
         """Return whether the bound is at most `chance`."""
-        self._observe()
+        with self._lock:
+            self._observe()
         return self.bound <= self._chance
 
     def __call__(self, study: Any, trial: Any) -> None:

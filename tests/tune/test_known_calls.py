@@ -106,7 +106,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, bool]]]] = {
     ),
     "Study.enqueue_trial": (
         lambda study, **more: study.enqueue_trial(**{"params": {"x": 0.5}} | more),
-        {"params": (3, False), "user_attrs": ({"a": 1}, False), "skip_if_exists": (True, True)},
+        {"params": (3, False), "user_attrs": ({"a": 1}, True), "skip_if_exists": (True, True)},
     ),
     "Study.ask": (
         lambda study, **more: study.ask(**more),

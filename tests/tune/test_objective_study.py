@@ -62,6 +62,18 @@ def test_states_and_values_are_those_of_optuna() -> None:
     assert study.best_trial.values == [study.best_value]
 
 
+def test_a_report_that_is_skipped_is_no_intermediate_value() -> None:
+    store = MemoryStore()
+    study = create_study(storage=store)
+    trial = study.ask()
+    trial.report(0.5, 0)
+    store.append({"kind": "reported", "trial": 0, "attempt": 0, "value": 1.0})  # without a step
+    trial.report(0.25, 1)
+    study.tell(trial, 0.25)
+    assert study.trials[0].intermediate_values == {0: 0.5, 1: 0.25}
+    assert len(study.skipped) == 1
+
+
 def test_steps_from_one_are_reported_as_they_were_counted() -> None:
     study = create_study()
     trial = study.ask()
@@ -136,6 +148,30 @@ def test_attributes_are_stored_at_once(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="user_attrs cannot be stored: a part is of type object"):
         study.set_user_attr("it", object())
     assert not study.skipped
+
+
+def test_an_enqueued_trial_has_its_attributes(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/study.db"
+    study = create_study(study_name="a", storage=storage)
+    study.enqueue_trial({"x": 0.5}, user_attrs={"by": "Ann"})
+    study.enqueue_trial({"x": 0.5}, user_attrs={"by": "Bo"})
+    study.enqueue_trial({"x": 0.25})
+    assert {trial.state for trial in study.trials} == {TrialState.WAITING}
+    loaded = load_study(study_name="a", storage=storage)
+    loaded.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
+    study.refresh()
+    for other in (study, loaded):
+        assert [trial.user_attrs for trial in other.trials] == [{"by": "Ann"}, {"by": "Bo"}, {}, {}]
+    with pytest.raises(OptionError, match="user_attrs cannot be stored"):
+        study.enqueue_trial({"x": 0.5}, user_attrs={"by": object()})
+
+
+def test_a_part_of_a_config_may_be_enqueued() -> None:
+    study = create_study()
+    study.enqueue_trial({"x": 0.5})
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1) + trial.suggest_int("n", 0, 9), n_trials=1)
+    assert study.trials[0].params["x"] == 0.5
+    assert study.trials[0].params.keys() == {"x", "n"}
 
 
 def test_attributes_of_a_study_with_a_declared_space() -> None:

@@ -37,6 +37,12 @@ def test_the_bound_is_that_of_independent_trials() -> None:
     assert wrong <= 40 * 0.2
 
 
+def test_threads_count_each_trial_once() -> None:
+    study = create_study(scheduler="fifo")
+    study.optimize(lambda trial: 0.0, n_trials=500, n_jobs=4, callbacks=[Terminator()])  # noqa: ARG005
+    assert 60 <= len(study.trials) <= 60 + 4
+
+
 def test_a_larger_improvement_that_does_not_matter_ends_sooner() -> None:
     lengths = []
     for least in (0.0, 0.2):
