@@ -83,8 +83,10 @@ def create_study(
     >>> study.best_value < 1, sorted(study.best_params), len(study.trials)
     (True, ['x'], 30)
     """
-    if (sampler is not None and searcher is not None) or (pruner is not None and scheduler is not None):
-        raise OptionError("sampler and searcher are the same, pruner and scheduler too: give one of each")
+    if (sampler is not None and (searcher is not None or seed)) or (
+        pruner is not None and scheduler is not None
+    ):
+        raise OptionError("a sampler is searcher= and seed=, and a pruner is scheduler=: give one of each")
     parts: tuple[Any, Any] = sampler, pruner
     if not isinstance(parts[0], Sampler | None) or not isinstance(parts[1], Scheduler | None):
         wrong = f"sampler = {short_repr(sampler)}, pruner = {short_repr(pruner)}"

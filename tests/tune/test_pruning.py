@@ -137,6 +137,7 @@ def test_a_study_that_is_loaded_or_restored_goes_on_alike(rule: str, tmp_path: A
         (lambda: Pruning("patience"), "needs patience="),
         (lambda: create_study(pruner="median"), "pruner = 'median': give those of onlineauto.tune.samplers"),  # type: ignore[arg-type]
         (lambda: create_study(pruner=pruners.NopPruner(), scheduler="fifo"), "give one of each"),
+        (lambda: create_study(sampler=samplers.RandomSampler(3), seed=4), "give one of each"),
     ],
 )
 def test_arguments_that_are_not_valid_are_named(make: Callable[[], Any], message: str) -> None:
