@@ -11,6 +11,7 @@ from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.objective_study import ObjectiveStudy
 from onlineauto.tune.samplers import Sampler
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler
+from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.pruning import Pruning
 from onlineauto.tune.settings import UNLIMITED
@@ -61,8 +62,9 @@ def create_study(
         True to continue an existing study; False to raise an error if there is one.
     scheduler : str or Scheduler, optional
         ``median``, the default, stops a trial that is worse than the median of others, like Optuna's default
-        pruner; ``fifo`` stops none; ``hyperband``, ``asha`` and ``race`` call the objective again for a trial
-        that they resume. With several objectives it is ``fifo``.
+        pruner; ``fifo`` stops none. By these names, ``hyperband`` and ``asha`` decide at once whether a trial
+        continues; ``race`` and objects such as `Hyperband` call the objective again for a trial that they
+        resume. With several objectives it is ``fifo``.
     searcher : str or Searcher, optional
         As for `Study`, but one that does not need a declared space, as ``grid`` does.
     seed, max_resource, eta, lease, retries
@@ -104,6 +106,11 @@ def create_study(
         mode = modes[0] if len(modes) == 1 else modes
     if isinstance(pruner, Pruning) and mode == "max":
         pruner = pruner.mirrored()
+    if scheduler == "hyperband" and isinstance(mode, str):
+        most = "auto" if max_resource is None else max_resource
+        pruner = Pruning("hyperband", max_resource=most, reduction_factor=eta)
+    elif scheduler == "asha" and isinstance(mode, str):
+        pruner = Asha("stopping")
     scheduler = pruner or scheduler or ("median" if isinstance(mode, str) else "fifo")
     name = f"study-{token_hex(8)}" if study_name is None else study_name
     store = open_store(storage, name)

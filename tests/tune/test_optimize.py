@@ -29,6 +29,7 @@ from onlineauto.tune import (
 )
 from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
+from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.spaces.space import OpenSpace, SpaceInference
 from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.trial import TrialState
@@ -149,11 +150,35 @@ def test_hyperband_resumes_trials_with_the_same_values() -> None:
         seen.setdefault(trial.number, set()).add(trial.suggest_float("x", 0, 1))
         return curve(trial)
 
-    study = create_study(scheduler="hyperband", max_resource=9)
+    study = create_study(scheduler=Hyperband(), max_resource=9)
     study.optimize(objective, n_trials=20)
     assert len(study.trials) == 20
     assert study.best_trial.resource == 9
     assert {len(values) for values in seen.values()} == {1}
+
+
+@pytest.mark.parametrize("scheduler", ["hyperband", "asha"])
+def test_a_scheduler_by_name_calls_an_objective_once_for_each_trial(scheduler: str) -> None:
+    n_steps: dict[int, int] = {}
+
+    def objective(trial: ActiveTrial) -> float:
+        assert trial.number not in n_steps
+        x = trial.suggest_float("x", 0, 1)
+        for step in range(27):
+            n_steps[trial.number] = step + 1
+            trial.report(x + 1 / (step + 1), step)
+            if step < 26 and trial.should_prune():
+                raise TrialPruned
+        return x
+
+    study = create_study(scheduler=scheduler, max_resource=27)
+    study.optimize(objective, n_trials=60)
+    assert [trial.resource for trial in study.trials] == list(n_steps.values())
+    assert len(set(n_steps.values())) == 4
+    n_complete = list(n_steps.values()).count(27)
+    assert n_complete >= {"hyperband": 14, "asha": 4}[scheduler]
+    again = create_study(scheduler=scheduler, max_resource=27)
+    assert again.settings.scheduler[:2] == study.settings.scheduler[:2]
 
 
 def test_objectives_may_suggest_a_declared_space() -> None:
