@@ -72,7 +72,7 @@ class TuneOptions:
     )
     searcher: str | None = option(
         None,
-        "The source of new configs. Not supplied: tpe; for dehb random, whose configs are uniform vectors.",
+        "The source of new configs. Not supplied: auto; for streams tpe; for dehb random: uniform vectors.",
         choices=SEARCHERS,
         metavar="NAME",
     )

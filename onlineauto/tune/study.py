@@ -76,7 +76,7 @@ class Study(StudyView):
         A name in `onlineauto.tune.SCHEDULERS`, or a `Scheduler` object. The default is ``hyperband``; with
         several objectives it is ``fifo``, and no other is accepted.
     searcher : str or Searcher, optional
-        A name in `onlineauto.tune.SEARCHERS`, or a `Searcher` object. The default is ``tpe``; with ``dehb``
+        A name in `onlineauto.tune.SEARCHERS`, or a `Searcher` object. The default is ``auto``; with ``dehb``
         it is ``random``, which proposes uniform vectors.
     min_resource, max_resource : int
         The minimum and maximum resource of a trial, in any unit: epochs, events, … The default maximum is 81.

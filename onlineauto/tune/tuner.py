@@ -271,7 +271,7 @@ class TuneConfig:
     or with ``executor="ray"`` in actors of a Ray cluster. 1 runs them in this process, and so does a function
     that cannot be sent to others, with a warning. (The package cloudpickle, of the extra ``tune``, sends
     functions of a script and of other functions.) `metric` and `mode` may be left out if there is no
-    `scheduler`; then configs are random. Otherwise the default of `search_alg` is ``tpe``.
+    `scheduler`; then configs are random. Otherwise the default of `search_alg` is ``auto``.
     """
 
     metric: str | None = None

@@ -234,7 +234,7 @@ def test_objective_suggests_parameters_and_returns_several_values() -> None:
             "scheduler='hyperband' compares one objective; with several, it is 'fifo'",
         ),
         ({"scheduler": "median"}, "compares one objective"),
-        ({"searcher": "gp"}, "'gp' learns one objective; random, quasi, grid, tpe take several"),
+        ({"searcher": "gp"}, "'gp' learns one objective; auto, random, quasi, grid, tpe take several"),
         ({"searcher": "cmaes"}, "'cmaes' learns one objective"),
         ({"mode": ["min"]}, "valid are min, max; or for several objectives a list of two or more"),
         ({"mode": {"loss": "min"}}, "a list of two or more"),
@@ -349,7 +349,7 @@ def test_the_best_infeasible_trial_has_the_least_violation() -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("searcher", ["tpe", "gp", "cmaes"])
 def test_searchers_avoid_infeasible_configs(searcher: str) -> None:
-    pytest.importorskip({"gp": "sklearn", "cmaes": "cmaes"}.get(searcher, "numpy"))
+    pytest.importorskip({"cmaes": "cmaes"}.get(searcher, "numpy"))
     study = Study(SPACE, "fifo", searcher, max_resource=1, max_trials=60)
     study.run(lambda config: {"value": -config["y"], "constraints": [config["y"] - 0.5 - config["x"] / 4]})
     late = [trial for trial in study.trials if trial.number >= 30]

@@ -27,9 +27,9 @@ from onlineauto.tune import (
     create_study,
     load_study,
 )
+from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.searchers import SEARCHERS
 from onlineauto.tune.searchers.open_searcher import OpenSearcher
-from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.spaces.space import OpenSpace, SpaceInference
 from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.trial import TrialState

@@ -96,7 +96,7 @@ class _Sampled(theirs.BasicSamplerTestCase, theirs.RelativeSamplerTestCase):
 
     @pytest.fixture
     def sampler(self) -> Callable[[], SearcherSampler]:
-        pytest.importorskip({"gp": "sklearn", "cmaes": "cmaes", "quasi": "scipy"}.get(self.name, "numpy"))
+        pytest.importorskip({"cmaes": "cmaes", "quasi": "scipy"}.get(self.name, "numpy"))
         return lambda: SearcherSampler(self.name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from math import erfc, inf
@@ -11,9 +12,10 @@ import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_searcher
-from onlineauto.tune import SEARCHERS, Categorical, Float, Int, Searcher, Space
+from onlineauto.tune import SEARCHERS, Categorical, Float, Int, Searcher, Space, Study
+from onlineauto.tune.searchers.auto import AutoSearcher
 from onlineauto.tune.searchers.cmaes import CmaesSearcher
-from onlineauto.tune.searchers.gp import _improvement
+from onlineauto.tune.searchers.gp import Kernel, Process, improvement, learn, posterior
 from onlineauto.tune.searchers.grid import GridSearcher
 from onlineauto.tune.searchers.quasi import QuasiSearcher
 from onlineauto.tune.searchers.tpe import Parzen, TpeSearcher, widths
@@ -139,7 +141,7 @@ def _slanted(x: np.ndarray) -> float:
     ("name", "trials", "workers"), [("gp", 30, 1), ("gp", 30, 3), ("cmaes", 300, 1), ("cmaes", 300, 4)]
 )
 def test_models_find_what_random_configs_do_not(name: str, trials: int, workers: int) -> None:
-    pytest.importorskip("sklearn" if name == "gp" else "cmaes")
+    pytest.importorskip("numpy" if name == "gp" else "cmaes")
     assert _least_after(name, trials, _slanted, workers) < _least_after("random", trials, _slanted) / 5
 
 
@@ -158,11 +160,6 @@ def test_cmaes_learns_a_generation_of_the_trials_that_ended() -> None:
 
 
 def test_the_logarithm_of_the_expected_improvement() -> None:
-    class Process:
-        def predict(self, inputs: np.ndarray, *, return_std: bool) -> tuple[np.ndarray, np.ndarray]:
-            assert return_std
-            return inputs[:, 0], inputs[:, 1]
-
     mean, deviation = np.linspace(-3, 9, 13), np.full(13, 0.7)
     z = (1.0 - mean) / deviation
     pdf, cdf = (
@@ -170,11 +167,36 @@ def test_the_logarithm_of_the_expected_improvement() -> None:
         np.array([0.5 * erfc(-each / np.sqrt(2)) for each in z]),
     )
     expected = deviation * (z * cdf + pdf)
-    found = _improvement(Process(), np.stack([mean, deviation], axis=1), 1.0)
+    found = improvement(mean, deviation, 1.0)
     assert np.exp(found) == pytest.approx(expected, rel=1e-6, abs=1e-12)
-    assert (
-        np.diff(_improvement(Process(), np.stack([np.linspace(1, 100, 50), np.ones(50)], axis=1), 0.0)) < 0
-    ).all()
+    assert (np.diff(improvement(np.linspace(1, 100, 50), np.ones(50), 0.0)) < 0).all()
+
+
+def test_hyperparameters_have_the_gradient_of_their_probability() -> None:
+    rng = np.random.default_rng(0)
+    inputs = rng.random((25, 3))
+    values = np.sin(5 * inputs[:, 0]) + inputs[:, 1] ** 2 + 0.1 * rng.standard_normal(25)
+    loss = posterior(inputs, values)
+    found = learn(inputs, values)
+    assert loss(found)[0] < loss(np.log([1, 0.5, 0.5, 0.5, 1e-3]))[0] - 5
+    for point in (found, np.log([2, 0.3, 1, 3, 0.1])):
+        steps = 1e-5 * np.eye(5)
+        slopes = [(loss(point + step)[0] - loss(point - step)[0]) / 2e-5 for step in steps]
+        assert slopes == pytest.approx(loss(point)[1].tolist(), rel=1e-4, abs=1e-4)
+
+
+def test_a_process_predicts_like_that_of_scikit_learn() -> None:
+    peers = pytest.importorskip("sklearn.gaussian_process")
+    kernels = peers.kernels
+    rng = np.random.default_rng(1)
+    inputs, values, others = rng.random((20, 2)), rng.standard_normal(20), rng.random((30, 2))
+    kernel = 1.5 * kernels.Matern([0.2, 0.7], nu=2.5) + kernels.WhiteKernel(0.05)
+    peer = peers.GaussianProcessRegressor(kernel, alpha=1e-8, optimizer=None).fit(inputs, values)
+    process = Process(Kernel(1.5, np.array([0.2, 0.7]), 0.05), inputs, values)
+    mean, deviation = process.predict(others)
+    expected, with_noise = peer.predict(others, return_std=True)
+    assert mean == pytest.approx(expected)
+    assert deviation == pytest.approx(np.sqrt(with_noise**2 - 0.05))
 
 
 def test_tpe_compares_at_the_highest_resource_of_25_trials() -> None:
@@ -273,3 +295,48 @@ def test_draws_follow_the_density() -> None:
 def test_options_out_of_range_are_rejected(make: Callable[[], Searcher]) -> None:
     with pytest.raises(OptionError, match=r"valid are|at least one"):
         make()
+
+
+def _chosen(space: Space, results: list[tuple[int, list[float]]], lowest: int = 0) -> str:
+    """Return the name of the searcher that `AutoSearcher` chooses after some results."""
+    searcher = AutoSearcher(most=20)
+    searcher.begin(space, seed=0)
+    searcher.lowest = lowest
+    for resource, losses in results:
+        config = searcher.ask()
+        assert config is not None
+        if len(losses) > 1:
+            searcher.on_losses(config, resource, losses)
+        else:
+            searcher.on_result(config, resource, losses[0])
+    copy = AutoSearcher(most=20)
+    copy.begin(space, seed=0)
+    copy.load_state_dict(json.loads(json.dumps(searcher.state_dict())))
+    copy.lowest = lowest
+    assert copy.ask() == searcher.ask()
+    return searcher.chosen.name
+
+
+def test_auto_chooses_a_gaussian_process_for_few_trials_of_numbers() -> None:
+    numbers = Space({"x": Float(0, 1), "n": Int(1, 9)})
+    few = [(1, [0.1 * at]) for at in range(12)]
+    assert _chosen(numbers, few) == "gp"
+    assert _chosen(numbers, few[:4] * 5) == "tpe"  # more than `most` trials
+    assert _chosen(numbers, [*few, (3, [0.1])]) == "tpe"
+    assert _chosen(numbers, few, lowest=1) == "tpe"
+    assert _chosen(numbers, [(1, [0.1, 0.2])]) == "tpe"
+    assert _chosen(Space({"x": Float(0, 1), "word": Categorical(["a", "b"])}), few) == "tpe"
+    assert _chosen(Space({"x": Float(0, 1, prior=0.3)}), few) == "tpe"
+    conditional = Space({"n": Int(1, 2), "x": Float(0, 1, when={"n": [1]})})
+    assert _chosen(conditional, few) == "tpe"
+
+
+def test_a_study_logs_which_searcher_auto_chooses(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="onlineauto"):
+        Study({"x": Float(0, 1)}, "fifo", max_trials=2).run(lambda config: config["x"])
+        Study({"x": Float(0, 1)}, max_resource=3, max_trials=2).run(lambda config: config["x"])
+    messages = [message for message in caplog.messages if "auto" in message]
+    assert messages == [
+        "searcher 'auto' chooses gp until trial 200, then tpe, for this space",
+        "searcher 'auto' chooses tpe for this space",
+    ]

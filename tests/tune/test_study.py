@@ -385,7 +385,7 @@ def test_a_custom_scheduler_is_passed_to_load() -> None:
     ("arguments", "message"),
     [
         ({"scheduler": "sha"}, "valid are hyperband, race, dehb, asha, median, pruning, pbt, fifo"),
-        ({"searcher": "bayes"}, "valid are random, quasi, grid, tpe"),
+        ({"searcher": "bayes"}, "valid are auto, random, quasi, grid, tpe"),
         ({"mode": "best"}, "valid are min, max"),
         ({"max_trials": 0}, "max_trials = 0"),
         ({"retries": -1}, "retries = -1"),

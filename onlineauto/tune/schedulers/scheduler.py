@@ -114,7 +114,7 @@ class Scheduler(ABC):
 
     name: ClassVar[str]  # The name in the registry, or any other.
     ends: ClassVar[bool] = False  # True if its number of jobs is finite with any searcher.
-    default_searcher: ClassVar[str] = "tpe"
+    default_searcher: ClassVar[str] = "auto"
     needs_space: ClassVar[bool] = False  # True if all parameters must be declared before the study begins.
     # The arguments of the constructor as plain JSON, from which an equal scheduler can be constructed.
     options: Mapping[str, Any] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from onlineauto.options import Parts
+from onlineauto.tune.searchers.auto import AutoSearcher
 from onlineauto.tune.searchers.cmaes import CmaesSearcher
 from onlineauto.tune.searchers.gp import GpSearcher
 from onlineauto.tune.searchers.grid import GridSearcher
@@ -17,6 +18,7 @@ SEARCHERS: Parts[type[Searcher]] = Parts(
     "searcher",
     Searcher,
     {
+        "auto": AutoSearcher,
         "random": RandomSearcher,
         "quasi": QuasiSearcher,
         "grid": GridSearcher,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -77,10 +78,8 @@ class Observations(PlainState):
         """
         losses = np.array([self.losses[row] for row in rows])
         if len({self.levels[row] for row in rows}) > 1 or not (losses < INFEASIBLE).all():
-            from scipy.special import ndtri
-
             rank = {row: index for index, row in enumerate(self.order(rows))}
-            return np.asarray(ndtri((np.array([rank[row] for row in rows]) + 0.5) / len(rows)))
+            return np.array([NormalDist().inv_cdf((rank[row] + 0.5) / len(rows)) for row in rows])
         middle = float(np.median(losses))
         losses = np.minimum(losses, middle + _CUT * (middle - losses.min()))
         return np.asarray((losses - losses.mean()) / max(float(losses.std()), 1e-300))

@@ -57,7 +57,10 @@ class OpenSearcher(Searcher):
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: D102
         if self._outdated:
             self._begin_again()
-        return {} if self._inner is None else self._inner.propose(number, rng)
+        if self._inner is None:
+            return {}
+        self._inner.lowest = self.lowest
+        return self._inner.propose(number, rng)
 
     def on_ask(self, config: Config) -> None:  # noqa: D102
         row = len(self._configs)
@@ -153,7 +156,7 @@ class OpenSearcher(Searcher):
         if values := self._values(self._space, row):
             self._fitting[row] = values
             self._copies.update([tuple(values.items())])
-            self._inner.on_ask(values)
+            self._inner.begin_trial(values)
 
     def _values(self, space: Space, row: int) -> Config:
         """Return the values of a row in the order of a space; none if one of them is not in the space."""

@@ -44,6 +44,7 @@ class Searcher(ABC):
     # The arguments of the constructor as plain JSON, from which an equal searcher can be constructed.
     options: Mapping[str, Any] = {}
     space: Space  # Set by `begin`.
+    lowest: int = 0  # The lowest resource at which trials are compared; the scheduler sets it.
 
     def begin(self, space: Space, *, seed: int) -> None:
         """Set the space and the seed: before all other methods, and again before a state is restored."""
@@ -145,8 +146,7 @@ class Searcher(ABC):
         elif unwanted is not None and not queued and not self._repeats and unwanted(config):
             return None
         else:
-            self._begun += 1
-            self.on_ask(config)
+            self.begin_trial(config)
         return config
 
     def _next(self) -> Config | None:
@@ -194,9 +194,13 @@ class Searcher(ABC):
         if self._is_over():
             self.refusals += 1
             return False
+        self.begin_trial(config)
+        return True
+
+    def begin_trial(self, config: Config) -> None:
+        """Count a trial, and learn that it begins."""
         self._begun += 1
         self.on_ask(config)
-        return True
 
     @property
     def left(self) -> float:

@@ -309,7 +309,7 @@ class TpeSearcher(Searcher):
         """Return the rows of good configs and of other configs, the oldest first."""
         levels, losses = self._levels[: self._size], self._losses[: self._size]
         tried = levels[levels > 0]
-        compared = compared_level(tried.tolist())
+        compared = max(compared_level(tried.tolist()), min(self.lowest, int(tried.max())))
         share = min(self._good * _MORE_GOOD, 1) if self._is_conditional else self._good
         count = min(ceil(share * len(tried)), _MOST_GOOD)
         if self._of_several:
