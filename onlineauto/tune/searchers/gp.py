@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import erfc, log, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,7 +54,6 @@ class GpSearcher(Searcher):
     def begin(self, space: Space, *, seed: int) -> None:  # noqa: D102
         super().begin(space, seed=seed)
         self._observations = Observations()
-        self._learnt: tuple[tuple[int, int], np.ndarray] | None = None
 
     def on_ask(self, config: Config) -> None:  # noqa: D102
         self._observations.begin(config)
@@ -98,11 +98,9 @@ class GpSearcher(Searcher):
             n_trials = int(n_trials * _LEARNT_AGAIN) + 1
         rows = self._modelled(n_trials)
         if len(rows) < 2:
-            n_trials, rows = len(seen.configs), self._modelled(len(seen.configs))
-        key = n_trials, len(rows) if len(rows) < self._most else seen.count
-        if self._learnt is None or self._learnt[0] != key:
-            self._learnt = key, learn(self._inputs(rows), seen.values(rows))
-        return self._learnt[1]
+            rows = self._modelled(len(seen.configs))
+        inputs = self._inputs(rows)
+        return np.array(_learnt(inputs.tobytes(), seen.values(rows).tobytes(), inputs.shape[1]))
 
     def _modelled(self, n_trials: int) -> list[int]:
         """Return the rows of the first trials that are modelled, in their order."""
@@ -158,7 +156,6 @@ class GpSearcher(Searcher):
 
     def recall(self, state: Mapping[str, Any]) -> None:  # noqa: D102
         self._observations.load_state_dict(state)
-        self._learnt = None
 
 
 class Kernel(NamedTuple):
@@ -201,6 +198,13 @@ class Process:
         explained = ((covariances @ self._factor.T) ** 2).sum(1)
         deviation = np.sqrt(np.maximum(self._kernel.signal - explained, 1e-18))
         return covariances @ self._weights, deviation
+
+
+@lru_cache(maxsize=8)
+def _learnt(inputs: bytes, values: bytes, width: int) -> list[float]:
+    """Return the same as `learn`, for the arrays in these bytes."""
+    logs = learn(np.frombuffer(inputs).reshape(-1, width), np.frombuffer(values))
+    return [float(number) for number in logs]
 
 
 def learn(inputs: np.ndarray, values: np.ndarray) -> np.ndarray:
