@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -16,6 +17,7 @@ from onlineauto.errors import OptionError
 from onlineauto.testing import check_scheduler
 from onlineauto.tune import (
     SCHEDULERS,
+    SEARCHERS,
     Decision,
     Float,
     Scheduler,
@@ -31,7 +33,7 @@ from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.median import Median
 from onlineauto.tune.schedulers.pbt import Pbt
-from onlineauto.tune.schedulers.rungs import quantile
+from onlineauto.tune.schedulers.rungs import mislead, quantile
 from tests.tune.playing import SPACE, begun, next_jobs
 
 pytestmark = pytest.mark.lane("sampled")
@@ -205,3 +207,44 @@ def test_pbt_ends_if_the_first_values_are_the_best(mode: str, side_by_side: int)
     assert study.is_done
     assert steps == 8 * 9
     assert len(study.trials) > 8
+
+
+def _begun_at(curve: Callable[[float, int], float], n_jobs: int = 150) -> tuple[list[int], Asha, Searcher]:
+    """Return the first levels of trials of ASHA with curves of a number, in their order."""
+    setting = Setting(space=SPACE, max_resource=27)
+    scheduler, searcher = Asha(), SEARCHERS["random"]()
+    searcher.begin(setting.space, seed=0)
+    scheduler.begin(setting)
+    firsts = []
+    for _ in range(n_jobs):
+        job = scheduler.suggest(searcher)
+        assert job is not None
+        if job.resume_from is None:
+            firsts.append(job.resource)
+        code = float(setting.space.encode(job.config)[0])
+        scheduler.on_result(job.trial, job.resource, curve(code, job.resource))
+        copy = Asha()
+        copy.begin(setting)
+        copy.load_state_dict(json.loads(json.dumps(scheduler.state_dict())))
+        assert copy.state_dict() == scheduler.state_dict()
+    return firsts, scheduler, searcher
+
+
+def test_asha_leaves_a_rung_whose_losses_mislead() -> None:
+    parallel, _, searcher = _begun_at(lambda x, level: x + 1 / level)
+    assert set(parallel) == {1}
+    assert searcher.lowest == 1
+    noise = np.random.default_rng(0)
+    crossing, _, searcher = _begun_at(lambda x, level: float(noise.random()) if level == 1 else x + 1 / level)
+    n_before = crossing.index(3)
+    assert crossing == [1] * n_before + [3] * (len(crossing) - n_before)
+    assert 20 < n_before < 60
+    assert searcher.lowest == 3
+
+
+def test_rungs_mislead_only_with_enough_trials() -> None:
+    rising = [(float(at), float(at % 4 + at)) for at in range(12)]
+    assert not mislead(rising)
+    falling = [(before, -after) for before, after in rising]
+    assert mislead(falling)
+    assert not mislead(falling[:7])

@@ -3,6 +3,9 @@
 A rung compares the trials that have reached it so far. With *promotion* a trial pauses at each rung, and
 continues when it is among the best 1/eta of the rung. With *stopping* it continues at once, or never.
 
+Losses at the lowest rung may mislead, because curves cross. Once eight promoted trials have a loss at the
+next rung too, and the two rungs rank them differently, new trials of *promotion* begin at the next rung.
+
 Source: Li and others: A system for massively parallel hyperparameter tuning, MLSys 2020.
 """
 
@@ -13,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.fifo import FifoScheduler
-from onlineauto.tune.schedulers.rungs import levels, quantile
+from onlineauto.tune.schedulers.rungs import levels, mislead, quantile
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Setting, State, Suggestion
 from onlineauto.tune.spaces import Config
 
@@ -36,6 +39,8 @@ class Asha(FifoScheduler):
         "_promoted": list[set[int]],
         "_configs": dict[int, Config],
         "_at": dict[int, int],
+        "_pairs": list[tuple[float, float]],
+        "_lowest": int,
     }
 
     def __init__(self, variant: str = "promotion", *, history: str = "now") -> None:
@@ -53,6 +58,8 @@ class Asha(FifoScheduler):
         self._promoted: list[set[int]] = [set() for _ in self.levels]
         self._configs: dict[int, Config] = {}
         self._at: dict[int, int] = {}
+        self._pairs: list[tuple[float, float]] = []  # losses of trials at the lowest rung and the next one
+        self._lowest = 0
 
     def extend(self, setting: Setting) -> None:
         """Add rungs above the highest one; trials that have reached the former highest rung have ended."""
@@ -65,6 +72,7 @@ class Asha(FifoScheduler):
                 self._promoted.append(set())
 
     def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
+        searcher.lowest = self.levels[self._lowest]
         for rung in range(len(self.levels) - 2, -1, -1) if self._promotes else ():
             trial = self._promotable(rung)
             if trial is not None:
@@ -76,11 +84,11 @@ class Asha(FifoScheduler):
         job = super().suggest(searcher)
         if job is None:
             return None
-        self._at[job.trial] = 0
+        self._at[job.trial] = self._lowest
         if not self._promotes:
             return job
         self._configs[job.trial] = job.config
-        return job._replace(resource=self.levels[0])
+        return job._replace(resource=self.levels[self._lowest])
 
     def _promotable(self, rung: int) -> int | None:
         """Return the best trial among the best 1/eta of a rung that was not promoted yet, or None."""
@@ -121,12 +129,21 @@ class Asha(FifoScheduler):
                     f"trial {trial} ended at {resource}, not at its rung's level {self.levels[rung]}"
                 )
             insort(self._rungs[rung], (loss, trial))
+            if rung == self._lowest + 1:
+                self._compare_rungs(trial, loss)
             if rung < len(self.levels) - 1:
                 return {trial: State.PAUSED}
         else:
             self._arrives(trial, resource, loss)
         self._forget(trial)
         return changed
+
+    def _compare_rungs(self, trial: int, loss: float) -> None:
+        """Begin new trials at the next rung if the lowest one misleads."""
+        self._pairs += [(before, loss) for before, number in self._rungs[self._lowest] if number == trial]
+        if self._lowest < len(self.levels) - 2 and mislead(self._pairs):
+            self._lowest += 1
+            self._pairs = []
 
     def on_error(self, trial: int) -> dict[int, State]:  # noqa: D102
         self._forget(trial)

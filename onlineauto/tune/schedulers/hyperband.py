@@ -100,6 +100,7 @@ class Hyperband(PlainState, Scheduler):
         self._exhausted = False
 
     def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
+        searcher.lowest = self._brackets.system[0][0][1]
         slot = self._brackets.next_slot(opens=not self._exhausted)
         if slot is None:
             return None

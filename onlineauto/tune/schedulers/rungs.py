@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 _MOST: Final = 2**24
 """Maximum number of trials of a rung, because each takes space in memory and in each snapshot of a study."""
 
+_PAIRS: Final = 8
+"""Minimum number of trials at two levels from which their agreement is judged."""
+_CORRELATION: Final = 0.25
+"""Minimum rank correlation of two levels."""
+
 Rungs = list[tuple[int, int]]
 """One bracket: pairs of a size and a level."""
 
@@ -154,6 +159,22 @@ def _count(most: int, brackets: int | None) -> int:
     if brackets < 1:
         raise OptionError(f"brackets = {brackets}: valid is 1 to {most}")
     return min(brackets, most)
+
+
+def mislead(pairs: Sequence[tuple[float, float]]) -> bool:
+    """Return whether losses at one level rank trials differently from losses at the next level.
+
+    The pairs are losses of promoted trials, the best of the lower level. Among these, the rank correlation of
+    levels that agree is lower than among all trials, but well above 0.
+
+    >>> mislead([(1, 5), (2, 3), (3, 7), (4, 1), (5, 2), (6, 6), (7, 8), (8, 4)])
+    True
+    """
+    if len(pairs) < _PAIRS:
+        return False
+    ranks = [[sorted(column).index(value) for value in column] for column in zip(*pairs, strict=True)]
+    n, distance = len(pairs), sum((one - other) ** 2 for one, other in zip(*ranks, strict=True))
+    return bool(1 - 6 * distance / (n * (n * n - 1)) < _CORRELATION)
 
 
 def quantile(ascending: Sequence[float], share: float) -> float:
