@@ -26,7 +26,6 @@ from typing import Any
 from bench import kit
 from onlineauto.cluster import ClusterPolicy, Fair, MarginalGain
 from onlineauto.cluster.learned import Improving, Learned, WarmUp
-from onlineauto.cluster.learned.training import scales_of
 from onlineauto.cluster.simulator import Workload, compare, draw_traces, record
 from onlineauto.cluster.simulator.simulation import mean_ratio, run
 
@@ -66,7 +65,7 @@ def trained(name: str, seed: int, *, slots: int, save: str = "") -> tuple[Learne
     begin = time.process_time()
     workload = Workload()
     if name == "no-warm-up":
-        policy = Learned.untrained(workload.names, scales_of(workload), seed=seed)
+        policy = Learned.untrained(seed=seed)
     else:
         warm = WarmUp(smoothing=0.0) if name == "no-smoothing" else WarmUp()
         policy = Learned.warm_up(workload, settings=warm, seed=seed)

@@ -233,7 +233,8 @@ def _compared_policies(
         if name not in valid:
             raise OptionError(f"there is no policy {name!r}; valid are {', '.join(valid)}")
     if "learned" in (*names, options.by) or (learned and not names):
-        known["learned"] = Learned.load(options.learned) if options.learned else Learned.load()
+        policy = Learned.load(options.learned) if options.learned else Learned.load()
+        known["learned"] = policy.copy(workload.speeds())
     elif options.learned:
         raise OptionError("--learned is for the policy learned: add it to --policies, or leave out --learned")
     names_to_compare = {*names, options.by or "fair"} if names else {*known}

@@ -51,7 +51,7 @@ def make_policy(name: str, *, policy_file: str | os.PathLike[str] | None = None)
     """Return the policy with a name.
 
     >>> make_policy("learned")  # Fair decides until Learned is proved to be faster
-    Guarded(Learned of 6 kinds, by=fair, trusted=False)
+    Guarded(Learned of 3,274 weights, live, by=fair, trusted=False)
     """
     if name not in NAMED:
         valid = ", ".join({**NAMED, **dict.fromkeys(POLICIES.names())})
@@ -64,7 +64,7 @@ def make_policy(name: str, *, policy_file: str | os.PathLike[str] | None = None)
 
 
 def _guarded_policy(policy: Learned | None = None) -> Guarded:
-    return Guarded(Learned.load() if policy is None else policy, by=Fair(), aside=True)
+    return Guarded((Learned.load() if policy is None else policy).live(), by=Fair(), aside=True)
 
 
 NAMED: Mapping[str, Callable[[], ClusterPolicy]] = ChainMap(
@@ -156,6 +156,7 @@ class Submitted:
             age=max(now - self.arrived, 0.0),
             done=self.done,
             remaining=max(self.total - self.done, LEAST_REMAINING),
+            last=self.workers,
             **demand_of(self.demand),
         )
 
@@ -248,8 +249,8 @@ class Cluster:
     policy : Policy or str
         A `ClusterPolicy` object, a name in `onlineauto.cluster.POLICIES`, or ``learned``. `MarginalGain`
         learns the speeds of jobs; while there are jobs without observations, `Fair` decides. ``learned`` is
-        the network of this package. It decides only while its shadow is proved to be faster than the shadow
-        of `Fair` (`Learned.guarded`).
+        the network of this package, which improves by each slot (`Learned.live`). It decides only while its
+        shadow is proved to be faster than the shadow of `Fair` (`Learned.guarded`).
     slot : float
         Seconds between two decisions.
     backend : str
@@ -260,6 +261,10 @@ class Cluster:
         of Ray's nodes.
     history : path, optional
         A file to which the history is appended; without it, the history is in memory.
+    policy_state : path, optional
+        A file in which the policy ``learned`` keeps its networks, its optimizers and its replay. The file is
+        replaced atomically in each slot, and another cluster continues with it. By default it has the name of
+        the history with `.policy` appended; without a history, there is none.
     places : int
         Maximum number of jobs that have workers at once; later jobs wait.
     address : str, optional
@@ -301,6 +306,7 @@ class Cluster:
         backend: str = "local",
         capacity: Mapping[str, float] | None = None,
         history: str | os.PathLike[str] | None = None,
+        policy_state: str | os.PathLike[str] | None = None,
         places: int = 12,
         address: str | None = None,
     ) -> None:
@@ -317,6 +323,9 @@ class Cluster:
         if self._capacity is None and backend == "local":
             self._capacity = capacity_of("local")
         self._path, self._places, self._address = history, places, address
+        self._policy_state = (
+            f"{os.fspath(history)}.policy" if history and policy_state is None else policy_state
+        )
         self._jobs: list[Submitted] = []
         self._lock = threading.Lock()
         self._history: History | None = None
@@ -479,6 +488,8 @@ class Cluster:
         assert self._capacity is not None
         for entry in self.jobs:
             _check_fits(entry, self._capacity)
+        if self._slots == 0 and self._policy_state is not None:
+            self.policy.keep(self._policy_state)
         if self._path is None:
             self._history = self._history or History(self._head)
             return None

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 
-CLUSTER: Final = {"capacity", "slot", "policy", "learned", "backend", "history", "places", "address"}
+CLUSTER: Final = {
+    *("capacity", "slot", "policy", "learned", "policy_state", "backend", "history", "places", "address"),
+}
 """Keys of the table ``cluster``."""
 STUDY_KEYS: Final = {
     "scheduler",
@@ -49,7 +51,7 @@ _TEXTS: Final = {
     *("name", "kind", "study", "trainable", "stream", "flags", "model", "checkpoints"),
     *("scheduler", "searcher", "mode", "policy", "backend", "address"),
 }
-_PATHS: Final = {"history", "learned"}
+_PATHS: Final = {"history", "learned", "policy_state"}
 _COUNTS: Final = {
     *("events", "save_every", "partitions", "most_servers"),
     *("rounds", "checkpoint_every", "most_workers", "places"),
@@ -120,7 +122,7 @@ class JobFile:
     def cluster(self, **options: Any) -> Cluster:
         """Return the cluster of the file; `options` take precedence."""
         described = {name: each for name, each in self._cluster.items() if name not in options}
-        for name in {"history", "learned"} & described.keys():
+        for name in {"history", "learned", "policy_state"} & described.keys():
             described[name] = self._relative_path(described[name])
         if "history" in described:
             self._check_target("history", described["history"])

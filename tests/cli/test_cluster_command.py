@@ -224,20 +224,20 @@ def test_malformed_toml_is_reported_with_its_line(run: Command, folder: Path) ->
 def test_the_learned_policy_may_come_from_a_file(folder: Path) -> None:
     from onlineauto.cluster.job_file import JobFile
 
-    Learned.untrained(("study",)).save("own.npz")
-    (folder / "jobs.toml").write_text(JOBS.replace("slot = 0.5", 'policy = "learned"\nlearned = "own.npz"'))
+    Learned.untrained(seed=7).save("own.oam")
+    (folder / "jobs.toml").write_text(JOBS.replace("slot = 0.5", 'policy = "learned"\nlearned = "own.oam"'))
     jobs = JobFile("jobs.toml")
     policy = jobs.cluster().policy
     assert isinstance(policy, Guarded)
     assert isinstance(policy.policy, Learned)
-    assert policy.policy.kinds == ("study",)
+    assert policy.policy.weights["job"][0, 0] == Learned.untrained(seed=7).weights["job"][0, 0]
     assert isinstance(policy.by, Fair)
     assert not policy.trusted
     assert isinstance(jobs.cluster(policy="fair").policy, Fair)
     shipped = Cluster("learned", capacity={"CPU": 1}).policy
     assert isinstance(shipped, Guarded)
     assert isinstance(shipped.policy, Learned)
-    assert "sharded" in shipped.policy.kinds
+    assert shipped.policy.weights["job"][0, 0] == Learned.load().weights["job"][0, 0]
 
 
 def test_errors_of_the_command_line_do_not_name_the_job_file(run: Command, folder: Path) -> None:

@@ -34,8 +34,8 @@ def test_made_up_jobs(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_log(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert History.load(log).head.policy == "fair"
-    Learned.load().save("own.npz")
-    words = ["--learned", "own.npz", "--policies", "learned,marginal-gain"]
+    Learned.load().save("own.oam")
+    words = ["--learned", "own.oam", "--policies", "learned,marginal-gain"]
     assert main(["simulate", log, "--traces", "4", *words]) == 0
     said = capsys.readouterr().out
     assert "12 jobs of 6 kinds; its own jobs, simulated, take" in said or "12 jobs of 5 kinds" in said

@@ -261,7 +261,6 @@ EXTRAS_IN_USE = (
     "frames",
     "inspect",
     "kafka",
-    "learned",
     "openfeature",
     "optuna",
     "otel",

@@ -14,6 +14,7 @@ from onlineauto.cluster.simulator.workload import draw_traces
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from onlineauto.cluster.history import Record
@@ -51,13 +52,13 @@ class Guarded(ClusterPolicy):
     name: ClassVar[str] = "guarded"
 
     def __init__(
-        self, policy: ClusterPolicy, by: ClusterPolicy, *, every: int = 200, aside: bool = False
+        self, policy: ClusterPolicy, by: ClusterPolicy, *, every: int = 50, aside: bool = False
     ) -> None:
         self.policy, self.by, self.every, self.aside = policy, by, every, aside
         self.trusted = False
         self.found: Compared | None = None
         self._history: History | None = None
-        self._judged = 0
+        self._judged, self._places = 0, 12
         self._thread: Thread | None = None
 
     def __repr__(self) -> str:
@@ -78,6 +79,16 @@ class Guarded(ClusterPolicy):
     def score(self, situation: Situation) -> Floats:
         """Return the scores of the policy that decides."""
         return (self.policy if self.trusted else self.by).score(situation)
+
+    def see(self, situation: Situation) -> None:
+        """Pass the situation of a slot to both policies."""
+        self._places = situation.places
+        self.policy.see(situation)
+        self.by.see(situation)
+
+    def keep(self, path: str | os.PathLike[str]) -> None:
+        """Let `policy` continue with the state of a file."""
+        self.policy.keep(path)
 
     def observe(self, records: Sequence[Record]) -> None:
         """Learn from a slot; every `every` slots, fit a workload to all slots, and judge again."""
@@ -108,4 +119,4 @@ class Guarded(ClusterPolicy):
         from onlineauto.cluster.simulator.fitting import fit_workload
 
         with suppress(InputError):  # too few jobs have worked
-            self._judge(fit_workload(history), policy, baseline)
+            self._judge(fit_workload(history, places=self._places), policy, baseline)

@@ -1,14 +1,9 @@
-"""``Learned``: a policy that imitates a teacher, then improves in a simulator; settings of the training."""
+"""``Learned``: a policy that imitates decisions, then improves by the progress of jobs; its settings."""
 
 from __future__ import annotations
 
-import io
-import json
 import os
-import struct
-import tokenize
-import zipfile
-import zlib
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -16,71 +11,52 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from onlineauto.cluster.learned.guard import Guarded
-from onlineauto.cluster.learned.net import Net, draw_weights, features, shapes
+from onlineauto.cluster.learned.net import draw_weights, features, scores, shapes
 from onlineauto.cluster.policies.baselines import Fair
-from onlineauto.cluster.policies.policy import ClusterPolicy
-from onlineauto.errors import InputError
+from onlineauto.cluster.policies.speeds import Modelled
+from onlineauto.errors import InputError, OptionError
+from onlineauto.workspace.model_file import encode_tree, read_file, replace_file
 
 if TYPE_CHECKING:
-    from typing import IO
+    from collections.abc import Mapping, Sequence
 
-    from onlineauto.cluster.learned.net import Weights
+    from onlineauto.cluster.history import History, Record
+    from onlineauto.cluster.learned.net import Array, Weights
+    from onlineauto.cluster.learned.training import Learner
+    from onlineauto.cluster.policies.policy import ClusterPolicy
     from onlineauto.cluster.policies.situation import Floats, Situation
+    from onlineauto.cluster.policies.speeds import Speeds
     from onlineauto.cluster.simulator.workload import Workload
 
-_COMMITTED = Path(__file__).with_name("mixed.npz")
+_COMMITTED = Path(__file__).with_name("packaged.oam")
 
 _FORMAT: Final = 1
-_MOST: Final = 1 << 22
-"""Maximum size of an array of such a file, which has a small network."""
-_MOST_BYTES: Final = 1 << 24
-_MOST_KINDS: Final = 1000
-_BROKEN: Final = (
-    *(ValueError, TypeError, KeyError, EOFError, IndexError, SyntaxError, RuntimeError, MemoryError),
-    *(OverflowError, OSError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
-)
-"""Exceptions that a damaged archive or a damaged array may raise."""
 
 
-def _read(file: IO[bytes]) -> tuple[tuple[str, ...], Floats, Weights]:
-    """Return the names of kinds, their scales and the weights of a policy."""
-    with zipfile.ZipFile(file) as archive:
-        # The directory has the size of each array before it is decompressed.
-        sizes = {member.filename: member.file_size for member in archive.infolist()}
-    large = [name for name, size in sizes.items() if size > _MOST]
-    if large:
-        raise ValueError(f"{large[0]} is too large")
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as arrays:
-        about = json.loads(_array(arrays, "about", np.uint8).tobytes())
-        if not isinstance(about, dict) or about.get("format") != _FORMAT:
-            raise ValueError("its format is unknown")
-        kinds = about.get("kinds")
-        if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
-            raise ValueError("its list of kinds of jobs is missing or damaged")
-        if len(kinds) > _MOST_KINDS or len({*kinds}) < len(kinds):
-            raise ValueError("a kind of jobs is repeated, or there are too many kinds")
-        scales = _array(arrays, "scales", np.float32, (len(kinds) + 1,))
-        width = _array(arrays, "bias", np.float32).size
-        weights = {
-            name: _array(arrays, name, np.float32, shape)
-            for name, shape in shapes(len(kinds), 3, width).items()
-        }
-    if scales.min() <= 0:
-        raise ValueError("a scale is not above 0")
-    return tuple(kinds), scales, weights
+def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the tree of a file that `Learned.save` or a living policy wrote."""
+    try:
+        tree = read_file(path)
+        if tree.get("policy") != _FORMAT:
+            raise InputError("it has no policy of this version")
+    except InputError as error:
+        raise InputError(f"{os.fspath(path)}: not a policy that Learned.save wrote: {error}") from error
+    return tree
 
 
-def _array(arrays: Any, name: str, kind: type, shape: tuple[int, ...] | None = None) -> Any:
-    """Return an array after a check of its type, its shape and its numbers, which must be finite."""
-    array = arrays[name]
-    if array.dtype != kind or (shape is not None and array.shape != shape) or array.size > _MOST:
-        raise ValueError(f"{name} is {array.dtype}{list(array.shape)}")
-    if kind is np.uint8:
-        return array
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} has a number that is not finite")
-    return array.astype(np.float64)
+def read_arrays(
+    path: str | os.PathLike[str], tree: Mapping[str, Any], part: str, like: Mapping[str, tuple[int, ...]]
+) -> dict[str, Array]:
+    """Return copies of the finite float32 arrays of a part of a tree, of given shapes."""
+    arrays = {}
+    for name, shape in like.items():
+        array = tree.get(part, {}).get(name)
+        if not isinstance(array, np.ndarray) or array.dtype != np.float32 or array.shape != shape:
+            raise InputError(f"{os.fspath(path)}: not a policy that Learned.save wrote: no {part} {name}")
+        if not np.isfinite(array).all():
+            raise InputError(f"{os.fspath(path)}: {part} {name} has a number that is not finite")
+        arrays[name] = array.copy()
+    return arrays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,29 +137,30 @@ class Improving:
     permuted: bool = False
 
 
-class Learned(ClusterPolicy):
+class Learned(Modelled):
     """Score actions by a small network: DL2, adapted to one machine.
 
     The network reads each job separately and the mean of all jobs, so any number of jobs is possible. It
-    needs no formula of speeds, because it was trained on jobs of these kinds. Decisions need only NumPy;
-    training needs PyTorch, the extra ``learned``.
+    reads the observed speeds of jobs, and not their kinds: it can decide about jobs of any kind after their
+    first slot. A policy that is `live` improves by each slot of the cluster that it divides.
 
     Source: Peng et al., *DL2: A deep learning-driven scheduler for deep learning clusters*, TPDS 2021.
     docs/concepts/cluster.md lists the differences and the measured effect.
 
     Parameters
     ----------
-    kinds : tuple of str
-        Names of the known kinds of jobs.
-    scales : float64[kinds + 1]
-        Number of slots of a unit of work with one bundle, for each kind; the last entry is for other kinds.
     weights : Weights
         Weights of the network.
+    critic : Weights, optional
+        Weights of a second network, which estimates the progress of jobs under an allocation. Training needs
+        it, and begins with random weights if there are none.
+    speeds : Speeds, optional
+        The speeds of jobs; by default they are learned from the history.
 
     Examples
     --------
     >>> from onlineauto.cluster import Row, Situation, allocate
-    >>> policy = Learned.untrained(("study",))
+    >>> policy = Learned.untrained()
     >>> job = Row(kind="study", age=0, done=0, remaining=5, worker={"CPU": 1}, server={})
     >>> int(allocate(policy, Situation.of([job], {"CPU": 4})).workers[0, 0]) >= 1
     True
@@ -191,62 +168,86 @@ class Learned(ClusterPolicy):
 
     name: ClassVar[str] = "learned"
 
-    def __init__(self, kinds: tuple[str, ...], scales: Floats, weights: Weights) -> None:
-        self.kinds, self.scales = kinds, scales
-        self.net = Net(weights)
+    def __init__(self, weights: Weights, critic: Weights | None = None, speeds: Speeds | None = None) -> None:
+        super().__init__(speeds)
+        self.weights, self.critic = weights, critic
+        self._learner: Learner | None = None
+        self._path: str | os.PathLike[str] | None = None
 
     def __repr__(self) -> str:
-        """Return the number of known kinds of jobs as text."""
-        return f"Learned of {len(self.kinds)} kinds"
+        """Return the number of weights as text, and whether the policy improves in a cluster."""
+        n_weights = sum(array.size for array in self.weights.values())
+        return f"Learned of {n_weights:,} weights{', live' if self._learner else ''}"
 
     @classmethod
-    def untrained(cls, kinds: tuple[str, ...], scales: Floats | None = None, *, seed: int = 0) -> Learned:
+    def untrained(cls, *, seed: int = 0) -> Learned:
         """Return a policy with random weights."""
-        if scales is None:
-            scales = np.ones(len(kinds) + 1)
-        return cls(kinds, scales, draw_weights(np.random.default_rng([0xD12, seed]), len(kinds), 3))
+        return cls(draw_weights(np.random.default_rng([0xD12, seed]), 3))
+
+    def copy(self, speeds: Speeds | None = None) -> Learned:
+        """Return a policy with copies of the weights, which is not live; with other speeds if given."""
+        return Learned(deepcopy(self.weights), deepcopy(self.critic), speeds or self.speeds)
 
     @classmethod
     def warm_up(
         cls,
-        workload: Workload,
+        workload: Workload | None = None,
         *,
+        history: History | None = None,
         teacher: ClusterPolicy | None = None,
         settings: WarmUp | None = None,
+        places: int = 12,
         seed: int = 0,
     ) -> Learned:
-        """Return a policy that imitates the decisions of a teacher.
+        """Return a policy that imitates the decisions of a history, or of a teacher in simulated clusters.
 
-        The policy is trained by cross entropy on decisions of the teacher in simulated clusters. Decisions
-        are smoothed over all choices. A policy with a teacher that always allocates everything can therefore
-        learn later that leaving resources free may be better.
+        The policy is trained by cross entropy. Decisions are smoothed over all choices. A policy with a
+        teacher that always allocates everything can therefore learn later that leaving resources free may be
+        better. The decisions of a history are the increments that lead to the recorded allocation of each
+        slot, the smallest share first.
 
         Parameters
         ----------
-        workload : Workload
-            The clusters; `onlineauto.cluster.simulate` fits one to a history.
+        workload : Workload, optional
+            Simulated clusters in which a teacher decides; give either a workload or a history.
+        history : History, optional
+            The history of a cluster, whose recorded decisions are imitated.
         teacher : Policy, optional
             The teacher; by default `Fair`.
         settings : WarmUp, optional
             Settings of the training.
+        places : int
+            Maximum number of jobs with a row, for a history.
         seed : int
             Seed of traces and weights.
 
         Raises
         ------
         OptionError
-            If PyTorch is missing.
+            If there are both a workload and a history, or neither, or a teacher for a history.
+        InputError
+            If the history has no decisions.
         """
-        from onlineauto.cluster.learned.training import imitate
+        from onlineauto.cluster.learned.training import imitate, recorded_decisions, teacher_decisions
 
-        return imitate(workload, teacher or Fair(), settings or WarmUp(), seed=seed)
+        settings = settings or WarmUp()
+        if workload is not None and history is None:
+            decisions = teacher_decisions(workload, teacher or Fair(), settings, seed=seed)
+        elif history is not None and workload is None and teacher is None:
+            decisions = recorded_decisions(history, places=places)
+        else:
+            raise OptionError(
+                "warm_up: give a workload, in which a teacher decides, or a history of recorded decisions"
+            )
+        return imitate(decisions, settings, seed=seed)
 
     def improve(
         self, workload: Workload, *, slots: int = 800, settings: Improving | None = None, seed: int = 0
     ) -> Learned:
         """Return a policy improved by reinforcement learning in simulated clusters.
 
-        The result is the best policy of the training on separate traces, which may be this policy.
+        The result is the best policy of the training on separate traces, which may be this policy. Its speeds
+        are those of the workload.
 
         Parameters
         ----------
@@ -258,19 +259,52 @@ class Learned(ClusterPolicy):
             Settings of the training.
         seed : int
             Seed of traces and actions.
-
-        Raises
-        ------
-        OptionError
-            If PyTorch is missing.
         """
         from onlineauto.cluster.learned.training import improve_policy
 
-        return improve_policy(self, workload, settings or Improving(slots=slots), seed=seed)
+        return improve_policy(self, [workload], settings or Improving(slots=slots), seed=seed)
+
+    def live(self, settings: Improving | None = None, *, seed: int = 0) -> Learned:
+        """Improve the networks after each observed slot from now on, and return this policy.
+
+        Each slot adds its decisions to the replay, whichever policy decided, with the progress of the jobs as
+        reward. Then the networks take `Improving.updates` gradient steps on decisions drawn from the replay.
+
+        Parameters
+        ----------
+        settings : Improving, optional
+            Settings of the training; those of simulated clusters have no effect.
+        seed : int
+            Seed of the drawn decisions.
+        """
+        from onlineauto.cluster.learned.training import Learner
+
+        self._learner = Learner(self, settings or Improving(), seed=seed)
+        return self
+
+    def keep(self, path: str | os.PathLike[str]) -> None:
+        """Continue with the networks, optimizers and replay of a file if it exists; write it in each slot."""
+        if self._learner is not None:
+            if Path(path).exists():
+                tree = _read(path)
+                self.weights, self.critic = _networks(path, tree)
+                self._learner.restore(path, tree)
+            self._path = path
 
     def score(self, situation: Situation) -> Floats:
         """Return the scores of the network."""
-        return self.net.scores(features(situation, self.kinds, self.scales))
+        return scores(self.weights, features(situation, self.speeds)).astype(np.float64)
+
+    def see(self, situation: Situation) -> None:
+        """Remember the situation, to learn from the decisions of the slot."""
+        if self._learner is not None:
+            self._learner.situation = situation
+
+    def observe(self, records: Sequence[Record]) -> None:
+        """Learn the speeds of jobs; improve the networks if this policy is `live`."""
+        if self._learner is not None and self._learner.observe(records) and self._path is not None:
+            replace_file(self._path, encode_tree({**self._tree(), **self._learner.tree()}))
+        super().observe(records)
 
     def guarded(self, *, by: ClusterPolicy | None = None) -> Guarded:
         """Return a policy that decides like this one only while it is proved to be faster than another.
@@ -282,40 +316,31 @@ class Learned(ClusterPolicy):
         """
         return Guarded(self, by or Fair())
 
+    def _tree(self) -> dict[str, Any]:
+        return {"policy": _FORMAT, "weights": self.weights, "critic": self.critic or {}}
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to an ``.npz`` file without pickle.
+        """Write the networks to a file, without pickle. An existing file is replaced atomically.
 
         Raises
         ------
-        OSError
+        OutputError
             If the file cannot be written.
         """
-        about = json.dumps({"format": _FORMAT, "kinds": list(self.kinds)}).encode()
-        arrays: dict[str, Any] = {"scales": self.scales, **self.net.weights}
-        arrays = {name: array.astype(np.float32) for name, array in arrays.items()}
-        with Path(path).open("wb") as file:
-            np.savez_compressed(file, about=np.frombuffer(about, np.uint8), **arrays)
+        replace_file(path, encode_tree(self._tree()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] = _COMMITTED) -> Learned:
-        """Return the policy of a file; by default that of this package, trained on the simulator's workload.
-
-        A policy knows the kinds of jobs of its training. For a cluster with other kinds, train a policy on
-        the workload that `simulate` fits to its history, and use its `guarded` form.
+        """Return the policy of a file; by default that of this package.
 
         Raises
         ------
         InputError
-            If the file is not a policy, or is incomplete.
-        OSError
-            If the file cannot be read.
+            If the file cannot be read, is not a policy, or is incomplete.
         """
-        with Path(path).open("rb") as file:
-            text = file.read(_MOST_BYTES + 1)
-        try:
-            if len(text) > _MOST_BYTES:
-                raise ValueError("it is too large")
-            policy = _read(io.BytesIO(text))
-        except _BROKEN as error:
-            raise InputError(f"{os.fspath(path)}: not a policy that Learned.save wrote: {error}") from error
-        return cls(*policy)
+        return cls(*_networks(path, _read(path)))
+
+
+def _networks(path: str | os.PathLike[str], tree: Mapping[str, Any]) -> tuple[Weights, Weights | None]:
+    critic = read_arrays(path, tree, "critic", shapes(1)) if tree.get("critic") else None
+    return read_arrays(path, tree, "weights", shapes(3)), critic

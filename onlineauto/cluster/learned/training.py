@@ -1,28 +1,41 @@
-"""``imitate`` and ``improve_policy``: train a policy in simulated clusters, by a teacher or by rewards."""
+"""``imitate``, ``Learner`` and ``improve_policy``: train a policy by decisions and by rewards."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+from dataclasses import fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from onlineauto.cluster.learned.learned import Learned
-from onlineauto.cluster.learned.net import NetworkInputs, draw_weights, features
+from onlineauto.cluster.learned.learned import Learned, read_arrays
+from onlineauto.cluster.learned.net import (
+    Adam,
+    NetworkInputs,
+    backward,
+    draw_weights,
+    features,
+    forward,
+    join_scores,
+    scores,
+)
 from onlineauto.cluster.policies.baselines import Fair
 from onlineauto.cluster.policies.policy import ClusterPolicy, allocate, best_choices
-from onlineauto.cluster.simulator.simulation import Simulation, mean_ratio, run, slots
+from onlineauto.cluster.policies.policy import scores as join
+from onlineauto.cluster.policies.situation import LEAST_REMAINING, Row, Situation, demand_of
+from onlineauto.cluster.policies.speeds import Speeds
+from onlineauto.cluster.simulator.simulation import Simulation, mean_ratio, run
 from onlineauto.cluster.simulator.workload import Traces, draw_traces
-from onlineauto.errors import OptionError, install_hint
+from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from onlineauto.cluster.history import History, Record
     from onlineauto.cluster.learned.learned import Improving, WarmUp
-    from onlineauto.cluster.learned.net import Weights
-    from onlineauto.cluster.policies.situation import Bools, Floats, Ints, Situation
+    from onlineauto.cluster.learned.net import Array
+    from onlineauto.cluster.policies.situation import Bools, Floats, Ints
     from onlineauto.cluster.simulator.workload import Workload
 
 _OUT_OF_PROPORTION: Final = 3
@@ -31,221 +44,228 @@ _CHECKED: Final = 16
 _JOBS: Final = 40
 _SCALE: Final = 10.0
 """Scale of values; the reward of a job in a slot is about 0.1."""
-_WIDTH: Final = 64
-_OF_POLICY: Final = ("mean_out", "cluster_out", "nothing_out")
-"""Outputs of the cluster, which a critic does not use."""
-
-Decisions = tuple["Floats", "Floats", "Bools", "Bools", "Ints"]
-"""Features of jobs, of clusters, valid rows, choices and actions, all with one row for each decision."""
-Tensor = Any
+_AT_ONCE: Final = 512
+"""Number of slots of a history whose decisions are derived at once."""
 
 
-def require_torch() -> Any:
-    """Return the module ``torch``."""
-    try:
-        import torch
-    except ImportError:
-        raise OptionError(f"training a policy needs PyTorch: {install_hint('learned')}") from None
-    return torch
+class Decisions(NamedTuple):
+    """Hold n decisions: the input of the network, the possible actions, and the chosen action."""
+
+    jobs: Array
+    cluster: Array
+    valid: Bools
+    choices: Bools
+    actions: Ints
+
+    @property
+    def read(self) -> NetworkInputs:
+        """The input of the network."""
+        return NetworkInputs(self.jobs, self.cluster, self.valid)
 
 
-def as_tensors(weights: Weights) -> dict[str, Tensor]:
-    """Return copies of weights that have gradients."""
-    torch = require_torch()
-    return {
-        name: torch.tensor(array, dtype=torch.float32, requires_grad=True) for name, array in weights.items()
-    }
+class _Watched:
+    """Collects the decisions of one slot of B clusters, until each of them has ended."""
+
+    def __init__(self, read: Callable[[Situation], NetworkInputs], clusters: int) -> None:
+        self._read = read
+        self._ended = np.zeros(clusters, np.bool_)
+        self.steps: list[Decisions] = []
+        self.acts: list[Bools] = []  # bool[B] for each step: clusters whose slot had not ended before it.
+
+    def watch(self, situation: Situation, choices: Bools, actions: Ints) -> None:
+        """Record a decision of each cluster."""
+        self.steps.append(Decisions(*self._read(situation), choices, actions))
+        self.acts.append(~self._ended)
+        self._ended |= actions == 3 * situation.places
+
+    def made(self) -> Decisions:
+        """Return all decisions between at least two choices."""
+        chose = [act & (step.choices.sum(1) > 1) for act, step in zip(self.acts, self.steps, strict=True)]
+        parts = ((array[rows] for array in step) for rows, step in zip(chose, self.steps, strict=True))
+        made: Decisions = joined(Decisions._make(part) for part in parts)
+        return made
 
 
-def as_weights(tensors: Mapping[str, Tensor]) -> Weights:
-    """Return weights as arrays of NumPy."""
-    return {name: tensor.detach().numpy().astype(np.float64) for name, tensor in tensors.items()}
+def joined(parts: Iterable[Any]) -> Any:
+    """Return one tuple of arrays for several ones."""
+    many = [*parts]
+    return many[0]._make(np.concatenate(arrays) for arrays in zip(*many, strict=True))
 
 
-def forward(
-    weights: Mapping[str, Tensor], jobs: Tensor, cluster: Tensor, valid: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return the outputs of `Net` in PyTorch, with gradients, for each job and for the cluster."""
-    mask = valid[..., None].to(jobs.dtype)
-    many = mask.sum(1).clamp(min=1)
-    first = (
-        jobs @ weights["job_in"] + (cluster @ weights["cluster_in"] + weights["bias_in"])[:, None]
-    ).relu()
-    mean = (first * mask).sum(1) / many
-    context = mean @ weights["mean"] + cluster @ weights["cluster"] + weights["bias"]
-    second = (first @ weights["job"] + context[:, None]).relu()
-    average = (second * mask).sum(1) / many
-    of_cluster = average @ weights["mean_out"] + cluster @ weights["cluster_out"] + weights["nothing_out"]
-    return second @ weights["job_out"] + weights["bias_out"], of_cluster
+class Recorded(ClusterPolicy):
+    """Allocate given numbers of workers and servers to each job, int64[B, J], the smallest share first."""
 
+    name: ClassVar[str] = "recorded"
 
-def log_probabilities(
-    weights: Mapping[str, Tensor], jobs: Tensor, cluster: Tensor, valid: Tensor, choices: Tensor
-) -> Tensor:
-    """Return the logarithm of the probability of each action, [B, 3J + 1]; impossible actions have -1e9."""
-    of_jobs, of_cluster = forward(weights, jobs, cluster, valid)
-    scores = of_jobs.transpose(1, 2).flatten(1)
-    torch = require_torch()
-    scores = torch.cat([scores, of_cluster], 1).masked_fill(~choices, -1e9)
-    return scores.log_softmax(1)
+    def __init__(self, workers: Ints, servers: Ints) -> None:
+        self._workers, self._servers = workers, servers
 
-
-def scales_of(workload: Workload) -> Floats:
-    """Return the number of slots of a unit of work with one bundle, for each kind and for other kinds."""
-    speeds = workload.speeds()
-    times = [float(speeds.time_per_unit(kind.name, 1, 1 if kind.server else 0)) for kind in workload.kinds]
-    return np.array([*times, float(np.exp(np.mean(np.log(times))))])
+    def score(self, situation: Situation) -> Floats:
+        """Return a higher score for a smaller share, and minus infinity for what was not allocated."""
+        worker = situation.workers < self._workers
+        server = situation.servers < self._servers
+        score = -situation.shares()
+        both = np.where(worker & server, score, -np.inf)
+        one = [np.where(more & ~(worker & server), score, -np.inf) for more in (worker, server)]
+        return join(one[0], one[1], both, -1e18)
 
 
 def decisions_of(
-    teacher: ClusterPolicy,
-    workload: Workload,
-    kinds: tuple[str, ...],
-    scales: Floats,
-    seeds: range,
-    jobs: int,
+    teacher: ClusterPolicy, workload: Workload, speeds: Speeds, seeds: range, jobs: int
 ) -> Decisions:
     """Return the decisions of a teacher in simulated clusters with at least two choices."""
-    decisions: list[tuple[Floats, Floats, Bools, Bools, Ints]] = []
     simulation = Simulation(draw_traces(workload, seeds, jobs=jobs))
-    nothing = 3 * workload.places
-    ended = np.zeros(len(seeds), np.bool_)
+    made = []
+    while not simulation.is_done:
+        watched = _Watched(partial(features, speeds=speeds), len(seeds))
+        simulation.advance(allocate(teacher, simulation.situation(), watch=watched.watch))
+        made.append(watched.made())
+    result: Decisions = joined(made)
+    return result
 
-    def watch(situation: Situation, choices: Bools, actions: Ints) -> None:
-        chose = ~ended & (choices.sum(1) > 1)
-        read = features(situation, kinds, scales)
-        decisions.append(
-            (read.jobs[chose], read.cluster[chose], read.valid[chose], choices[chose], actions[chose])
-        )
-        ended[:] |= actions == nothing
 
-    for _ in slots(teacher, simulation, watch_actions=watch):
-        ended[:] = False
-    jobs_, cluster, valid, choices, actions = (
-        np.concatenate(arrays) for arrays in zip(*decisions, strict=True)
+def recorded_decisions(history: History, *, places: int = 12) -> Decisions:
+    """Return the decisions that give each job of a history what it had in each slot.
+
+    The increments of a slot have the order in which `allocate` would give them, the smallest share first. A
+    slot that left resources free ends with the decision "nothing more".
+    """
+    speeds = Speeds()
+    speeds.observe(history.records)
+    made = []
+    pairs = [*_slots_of(history, places)]
+    for begin in range(0, len(pairs), _AT_ONCE):
+        situation = _stacked([pair[0] for pair in pairs[begin : begin + _AT_ONCE]])
+        workers, servers = np.stack([pair[1] for pair in pairs[begin : begin + _AT_ONCE]], 1)
+        watched = _Watched(partial(features, speeds=speeds), len(workers))
+        allocate(Recorded(workers, servers), situation, watch=watched.watch)
+        made.append(watched.made())
+    decisions = joined(made) if made else None
+    if decisions is None or not len(decisions.actions):
+        raise InputError("the history has no slot in which a policy had a choice")
+    result: Decisions = decisions
+    return result
+
+
+def _slots_of(history: History, places: int) -> Iterator[tuple[Situation, Ints]]:
+    """Yield the situation of each slot, and the workers and servers of its jobs: int64[2, J]."""
+    slots_: dict[int, list[Record]] = {}
+    for record in history.records:
+        slots_.setdefault(record.slot, []).append(record)
+    last: dict[str, int] = {}
+    for records in slots_.values():
+        rows = [
+            Row(
+                kind=record.kind,
+                age=max(record.slot - record.arrived, 0.0),
+                done=record.before,
+                remaining=max(record.total - record.before, LEAST_REMAINING),
+                last=last.get(record.job, 0),
+                **demand_of(record),
+            )
+            for record in records
+        ]
+        yield Situation.of(rows, history.head.capacity, places=places), allocated(records, places)
+        last = {record.job: record.workers for record in records}
+
+
+def allocated(records: Sequence[Record], places: int) -> Ints:
+    """Return the workers and the servers of the jobs of a slot: int64[2, places]."""
+    sizes = np.zeros((2, places), np.int64)
+    visible = records[:places]
+    sizes[:, : len(visible)] = np.array([(record.workers, record.servers) for record in visible]).T
+    return sizes
+
+
+def _stacked(situations: Sequence[Situation]) -> Situation:
+    """Return one batch of several situations."""
+    kinds = tuple(sorted({kind for situation in situations for kind in situation.kinds}))
+    arrays: dict[str, Any] = {}
+    for field in fields(Situation):
+        if field.name in ("kinds", "gpus"):
+            continue
+        arrays[field.name] = np.concatenate([getattr(situation, field.name) for situation in situations])
+    arrays["kind"] = np.concatenate(
+        [
+            np.array([kinds.index(kind) for kind in situation.kinds])[situation.kind]
+            for situation in situations
+        ]
     )
-    return jobs_, cluster, valid, choices, actions
+    return Situation(kinds=kinds, **arrays)
 
 
-def imitate(workload: Workload, teacher: ClusterPolicy, settings: WarmUp, *, seed: int) -> Learned:
-    """Return a policy that imitates the decisions of a teacher; see `Learned.warm_up`."""
-    torch = require_torch()
-    torch.manual_seed(seed)
-    torch.set_num_threads(1)
-    kinds, scales = workload.names, scales_of(workload)
-    many = max(1, settings.traces // len(settings.rates))
-    parts = [
+def teacher_decisions(
+    workload: Workload, teacher: ClusterPolicy, settings: WarmUp, *, seed: int
+) -> Decisions:
+    """Return the decisions of a teacher in simulated clusters of several rates of arrival."""
+    many = settings.traces // len(settings.rates) + 1
+    return joined(  # type: ignore[no-any-return]
         decisions_of(
             teacher,
             replace(workload, rate=workload.rate * rate),
-            kinds,
-            scales,
+            workload.speeds(),
             range(10_000 * (seed + 1) + many * number, 10_000 * (seed + 1) + many * (number + 1)),
             settings.jobs,
         )
         for number, rate in enumerate(settings.rates)
-    ]
-    jobs, cluster, valid, choices, actions = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    target = np.zeros(choices.shape)
-    target[np.arange(len(actions)), actions] = 1 - settings.smoothing
-    target += settings.smoothing * choices / choices.sum(1, keepdims=True)
-    policy = Learned.untrained(kinds, scales, seed=seed)
-    weights = as_tensors(policy.net.weights)
-    tensors = [torch.from_numpy(np.asarray(array, np.float32)) for array in (jobs, cluster)]
-    masks = [torch.from_numpy(mask) for mask in (valid, choices)]
-    targets = torch.from_numpy(target.astype(np.float32))
-    steps = torch.optim.Adam(list(weights.values()), lr=settings.rate)
+    )
+
+
+def imitate(decisions: Decisions, settings: WarmUp, *, seed: int) -> Learned:
+    """Return a policy that makes the same decisions, trained by cross entropy."""
+    many = len(decisions.actions)
+    target = settings.smoothing * decisions.choices / decisions.choices.sum(1, keepdims=True)
+    target[np.arange(many), decisions.actions] += 1 - settings.smoothing
+    policy = Learned.untrained(seed=seed)
+    adam = Adam(policy.weights)
     draw = np.random.default_rng([0x3A, seed])
     for step in range(settings.steps):
-        for group in steps.param_groups:
-            group["lr"] = settings.rate * (1 - 0.9 * step / settings.steps)
-        batch = torch.from_numpy(draw.integers(len(actions), size=settings.batch))
-        logs = log_probabilities(weights, *(tensor[batch] for tensor in (*tensors, *masks)))
-        loss = -(targets[batch] * logs).sum(1).mean()
-        steps.zero_grad()
-        loss.backward()
-        steps.step()
-    return Learned(kinds, scales, as_weights(weights))
+        rows = draw.integers(many, size=settings.batch)
+        part = Decisions._make(array[rows] for array in decisions)
+        layers = forward(policy.weights, part.read)
+        probability = np.exp(_log_softmax(join_scores(layers), part.choices))
+        slope = (probability - target[rows]) / settings.batch
+        gradient = backward(policy.weights, part.read, layers, *_split(slope))
+        adam.step(gradient, settings.rate * (1 - 0.9 * step / settings.steps))
+    return policy
+
+
+def _log_softmax(score: Array, choices: Bools) -> Array:
+    """Return the logarithm of the probability of each choice; other actions have about -1e9."""
+    score = np.where(choices, score, -1e9)
+    score = score - score.max(1, keepdims=True)
+    result: Array = score - np.log(np.exp(score).sum(1, keepdims=True))
+    return result
+
+
+def _split(slope: Array) -> tuple[Array, Array]:
+    """Return a gradient by scores, [B, 3J + 1], as gradients by the outputs of jobs and of clusters."""
+    of_jobs = slope[:, :-1].reshape(len(slope), 3, -1).transpose(0, 2, 1)
+    return of_jobs.astype(np.float32), slope[:, -1:].astype(np.float32)
 
 
 def agreement(policy: Learned, decisions: Decisions) -> float:
-    """Return the part of decisions in which a policy chooses the same action as the teacher."""
-    jobs, cluster, valid, choices, actions = decisions
-    scores = policy.net.scores(NetworkInputs(jobs, cluster, valid))
-    return float((best_choices(scores, choices) == actions).mean())
+    """Return the part of decisions in which a policy chooses the same action."""
+    chosen = best_choices(scores(policy.weights, decisions.read), decisions.choices)
+    return float((chosen == decisions.actions).mean())
 
 
 class Sample(NamedTuple):
-    """Hold n decisions."""
+    """Hold n decisions of slots whose results are known."""
 
-    jobs: NDArray[np.float32]  # The input of the network, the possible actions, and the chosen action.
-    cluster: NDArray[np.float32]
+    jobs: Array
+    cluster: Array
     valid: Bools
     choices: Bools
     actions: Ints
-    logs: NDArray[np.float32]  # float32[n]: logarithm of the probability of the action.
-    gain: NDArray[np.float32]  # float32[n]: target value minus estimated value.
-    targets: NDArray[np.float32]  # float32[n, J]: target value of each job.
+    logs: Array  # float32[n]: logarithm of the probability of the action.
+    gain: Array  # float32[n]: target value minus estimated value.
+    targets: Array  # float32[n, J]: target value of each job.
 
-
-class Replay:
-    """A buffer of the last decisions."""
-
-    def __init__(self, most: int, draw: np.random.Generator) -> None:
-        self._most, self._draw = most, draw
-        self._parts: list[Sample] = []
-        self._all: Sample | None = None
-
-    def __len__(self) -> int:
-        return sum(len(part.actions) for part in self._parts)
-
-    def add(self, sample: Sample) -> None:
-        """Add decisions, and drop the oldest ones beyond the maximum."""
-        self._parts.append(sample)
-        while len(self._parts) > 1 and len(self) - len(self._parts[0].actions) >= self._most:
-            del self._parts[0]
-        self._all = None
-
-    def clear(self) -> None:
-        """Drop all decisions."""
-        self._parts, self._all = [], None
-
-    def sample(self, count: int) -> Sample:
-        """Draw `count` decisions with replacement."""
-        if self._all is None:
-            self._all = Sample(*(np.concatenate(arrays) for arrays in zip(*self._parts, strict=True)))
-        rows = self._draw.integers(len(self._all.actions), size=count)
-        return Sample._make(array[rows] for array in self._all)
-
-
-class Critic:
-    """Estimates the value of partial allocations: the expected progress of each job in this slot.
-
-    The reward of a slot is a sum over jobs, and so is the value; each job trains its own part of the value.
-    """
-
-    def __init__(self, kinds: int, settings: Improving, draw: np.random.Generator) -> None:
-        torch = require_torch()
-        self._weights = as_tensors(draw_weights(draw, kinds, 1, _WIDTH))
-        used = [tensor for name, tensor in self._weights.items() if name not in _OF_POLICY]
-        self._steps = torch.optim.Adam(used, lr=settings.critic_rate)
-
-    def values(self, jobs: NDArray[np.float32], cluster: NDArray[np.float32], valid: Bools) -> Floats:
-        """Return the value of each job, 0 in empty rows: float64[K, B, J] for K decisions in B clusters."""
-        torch = require_torch()
-        shape = valid.shape
-        flat = (array.reshape(-1, *array.shape[2:]) for array in (jobs, cluster, valid))
-        with torch.no_grad():
-            of_jobs, _ = forward(self._weights, *(torch.from_numpy(array) for array in flat))
-        return np.asarray(of_jobs[..., 0].numpy().reshape(shape) * valid, np.float64)
-
-    def update(self, jobs: Any, cluster: Any, valid: Any, targets: Any) -> None:
-        """Take a gradient step towards the target values of jobs."""
-        of_jobs, _ = forward(self._weights, jobs, cluster, valid)
-        loss = (((of_jobs[..., 0] - targets) ** 2) * valid).sum() / valid.sum().clamp(min=1)
-        self._steps.zero_grad()
-        loss.backward()
-        self._steps.step()
+    @property
+    def read(self) -> NetworkInputs:
+        """The input of the networks."""
+        return NetworkInputs(self.jobs, self.cluster, self.valid)
 
 
 class _Sampling(ClusterPolicy):
@@ -256,16 +276,17 @@ class _Sampling(ClusterPolicy):
     def __init__(self, policy: Learned, explore: float, draw: np.random.Generator) -> None:
         self.policy, self.explore, self.draw = policy, explore, draw
         self.read: NetworkInputs
-        self.scores: Floats
 
     def score(self, situation: Situation) -> Floats:
         """Return the scores plus Gumbel noise, so that the maximum is an action drawn from the softmax."""
-        self.read = features(situation, self.policy.kinds, self.policy.scales)
-        self.scores = self.policy.net.scores(self.read)
-        noisy = self.scores + self.draw.gumbel(size=self.scores.shape)
-        if self.explore:
-            noisy = np.where(self._short(situation), 1e6, noisy)
-        return noisy
+        self.read = features(situation, self.policy.speeds)
+        score = scores(self.policy.weights, self.read)
+        noisy = score + self.draw.gumbel(size=score.shape)
+        return np.where(self._short(situation), 1e6, noisy) if self.explore else noisy
+
+    def last_read(self, _: Situation) -> NetworkInputs:
+        """Return the input of the last scores."""
+        return self.read
 
     def _short(self, situation: Situation) -> Bools:
         """Return the actions that add workers or servers to a job that has too few of them."""
@@ -277,51 +298,182 @@ class _Sampling(ClusterPolicy):
         return np.concatenate([worker, server, np.zeros_like(begun), np.zeros_like(tries)], 1)
 
 
-class _Slot:
-    """Collect the decisions of one slot of all clusters."""
+class Learner:
+    """Improves a policy by the progress of jobs in slots: an actor and a critic, with replay.
 
-    def __init__(self, sampling: _Sampling, clusters: int) -> None:
-        self._sampling = sampling
-        self._ended = np.zeros(clusters, np.bool_)
-        self.reads: list[NetworkInputs] = []
-        self.choices: list[Bools] = []
-        self.actions: list[Ints] = []
-        self.acts: list[Bools] = []
-        self.logs: list[Floats] = []
+    The critic estimates the value of partial allocations: the expected progress of each job in this slot. The
+    reward of a slot is a sum over jobs, and so is the value; each job trains its own part of the value.
+    """
 
-    def watch(self, situation: Situation, choices: Bools, actions: Ints) -> None:
-        """Record a decision of each cluster, and whether its slot continued until then."""
-        scores = np.where(choices, self._sampling.scores, -np.inf)
-        scores = scores - scores.max(1, keepdims=True)
-        chosen = scores[np.arange(len(actions)), actions] - np.log(np.exp(scores).sum(1))
-        self.reads.append(self._sampling.read)
-        self.choices.append(choices)
-        self.actions.append(actions)
-        self.acts.append(~self._ended)
-        self.logs.append(chosen)
-        self._ended |= actions == 3 * situation.places
+    def __init__(self, policy: Learned, settings: Improving, *, seed: int) -> None:
+        self.settings, self.seed = settings, seed
+        self.policy = policy
+        if policy.critic is None:
+            policy.critic = draw_weights(np.random.default_rng([0x1F, seed]), 1)
+        self.actor, self.critic = Adam(policy.weights), Adam(policy.critic)
+        self.replay: Sample | None = None
+        self.size = 1.0
+        self.slots = 0
+        self.situation: Situation | None = None
+
+    def tree(self) -> dict[str, Any]:
+        """Return the state beside the weights as a tree of arrays and numbers."""
+        adams = {"actor": self.actor, "adam_of_critic": self.critic}
+        moments = {f"{name}_mean": adam.mean for name, adam in adams.items()}
+        moments |= {f"{name}_square": adam.square for name, adam in adams.items()}
+        counts = {"slots": self.slots, "size": self.size, "steps": [self.actor.steps, self.critic.steps]}
+        replay = {} if self.replay is None else self.replay._asdict()
+        return {**moments, **counts, "replay": replay}
+
+    def restore(self, path: str | os.PathLike[str], tree: Mapping[str, Any]) -> None:
+        """Continue with the state of a tree, and with the weights of the policy."""
+        policy = self.policy
+        assert policy.critic is not None
+        self.actor, self.critic = Adam(policy.weights), Adam(policy.critic)
+        for name, adam in {"actor": self.actor, "adam_of_critic": self.critic}.items():
+            like = {key: array.shape for key, array in adam.weights.items()}
+            adam.mean = read_arrays(path, tree, f"{name}_mean", like)
+            adam.square = read_arrays(path, tree, f"{name}_square", like)
+        try:
+            self.actor.steps, self.critic.steps = tree["steps"]
+            self.slots, self.size = tree["slots"], tree["size"]
+            self.replay = Sample(**tree["replay"]) if tree["replay"] else None
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{os.fspath(path)}: not the state of a living policy: {error}") from error
+
+    def observe(self, records: Sequence[Record]) -> bool:
+        """Learn from the slot that has ended, whichever policy decided; return whether it was possible."""
+        situation, self.situation = self.situation, None
+        if situation is None:
+            return False
+        records = records[: situation.places]
+        rows = situation.valid[0]
+        before = np.array([record.before for record in records])
+        if len(before) != rows.sum() or not np.array_equal(before, situation.done[0, rows]):
+            return False
+        workers, servers = allocated(records, situation.places)[:, None]
+        watched = _Watched(partial(features, speeds=self.policy.speeds), 1)
+        allocate(Recorded(workers, servers), situation, watch=watched.watch)
+        reward = np.zeros(rows.shape)
+        reward[: len(before)] = [_reward(record) for record in records]
+        self.learn(watched, reward[None], self.settings.rate)
+        return True
+
+    def learn(self, watched: _Watched, reward: Floats, rate: float) -> None:
+        """Add the decisions of a slot of B clusters with the progress of jobs, and take gradient steps."""
+        settings = self.settings
+        self._store(watched, reward)
+        self.slots += 1
+        assert self.replay is not None
+        many = len(self.replay.actions)
+        draw = np.random.default_rng([0x1F, self.seed, self.slots])
+        for _ in range(settings.updates if many >= min(settings.batch, 64) else 0):
+            rows = draw.integers(many, size=settings.batch)
+            self._update(Sample._make(array[rows] for array in self.replay), rate)
+        if not settings.replay:
+            self.replay = None
+
+    def _store(self, watched: _Watched, reward: Floats) -> None:
+        """Estimate the value of every decision of a slot, and add the decisions to the replay."""
+        steps, acts = watched.steps, np.stack(watched.acts)
+        flat = joined(steps)
+        valid = steps[0].valid
+        shape = (len(steps), *valid.shape)
+        values = forward(self.critic.weights, flat.read).of_jobs[..., 0].reshape(shape) * valid
+        settings = self.settings
+        trace, reward = settings.trace, _SCALE * reward * valid
+        targets = np.empty_like(values)
+        later = reward
+        for step in range(len(steps) - 1, -1, -1):
+            if step + 1 < len(steps):
+                # In a cluster whose slot has ended, the value is the reward alone.
+                mixed = trace * later + (1 - trace) * values[step + 1]
+                later = np.where(acts[step + 1][:, None], mixed, reward)
+            targets[step] = later
+        gain = (targets - values).sum(2)
+        logs = _log_softmax(scores(self.policy.weights, flat.read), flat.choices)
+        logs = logs[np.arange(len(logs)), flat.actions]
+        rows = acts.ravel()
+        chose = rows & (flat.choices.sum(1) > 1)
+        if chose.any():
+            self.size = 0.95 * self.size + 0.05 * float(gain.ravel()[chose].std() + 1e-6)
+        new = (logs, gain.ravel(), targets.reshape(len(rows), -1))
+        sample = Sample._make(
+            [*(array[rows] for array in flat), *(array[rows].astype(np.float32) for array in new)]
+        )
+        kept = sample if self.replay is None else joined([self.replay, sample])
+        most = max(settings.replay, len(sample.actions))
+        self.replay = Sample._make(array[-most:] for array in kept)
+
+    def _update(self, sample: Sample, rate: float) -> None:
+        """Take a gradient step of the policy and of the critic."""
+        settings, many = self.settings, len(sample.actions)
+        weights = self.actor.weights
+        layers = forward(weights, sample.read)
+        logs = _log_softmax(join_scores(layers), sample.choices)
+        probability = np.exp(logs)
+        picked = np.arange(many), sample.actions
+        ratio = np.exp(np.clip(logs[picked] - sample.logs, -5, 5))
+        advantage = np.clip(sample.gain / self.size, -5, 5)
+        # The loss is constant where the probability has changed by more than `clip` (PPO).
+        clipped = np.where(advantage > 0, ratio > 1 + settings.clip, ratio < 1 - settings.clip)
+        push = np.where(clipped, 0.0, ratio * advantage)[:, None]
+        slope = push * probability
+        slope[picked] -= push[:, 0]
+        logs = np.maximum(logs, -50)
+        entropy = -(probability * logs).sum(1, keepdims=True)
+        slope += settings.entropy * probability * (logs + entropy)
+        self.actor.step(backward(weights, sample.read, layers, *_split(slope / many)), rate, clip=1.0)
+        layers = forward(self.critic.weights, sample.read)
+        error = (layers.of_jobs[..., 0] - sample.targets) * sample.valid
+        slope = (2 * error / max(sample.valid.sum(), 1))[..., None].astype(np.float32)
+        nothing = np.zeros((many, 1), np.float32)
+        self.critic.step(
+            backward(self.critic.weights, sample.read, layers, slope, nothing), settings.critic_rate
+        )
 
 
-def improve_policy(policy: Learned, workload: Workload, settings: Improving, *, seed: int) -> Learned:
-    """Train a policy on simulated clusters; return the better one of the old and the new policy."""
-    torch = require_torch()
-    torch.set_num_threads(1)
-    torch.manual_seed(seed)
-    draw = np.random.default_rng([0x1F, seed])
-    training = _Training(policy, settings, draw)
-    judge = _Judge(workload, settings)
-    best, least = policy, judge.ratio(policy)
+def _reward(record: Record) -> float:
+    """Return the part of a job that was done in a slot; for an endless stream, of the events that waited."""
+    whole = record.total - record.before * record.endless
+    return (record.done - record.before) / whole if whole > 0 else 0.0
+
+
+def improve_policy(
+    policy: Learned, workloads: Sequence[Workload], settings: Improving, *, seed: int
+) -> Learned:
+    """Train a policy on simulated clusters; return the better one of the old and the new policy.
+
+    The clusters of consecutive episodes have consecutive workloads, in cyclic order.
+    """
+    judge = _Judge(workloads, settings)
+    best = policy.copy(workloads[0].speeds())
+    least = judge.ratio(best)
+    learner = Learner(policy.copy(), settings, seed=seed)
+    draw = np.random.default_rng([0x2E, seed])
+    rewards: list[Floats] = []
     simulation = None
     for slot in range(settings.slots):
         if slot % settings.episode == 0:
+            workload = workloads[slot // settings.episode % len(workloads)]
+            learner.policy.speeds = workload.speeds()
+            learner.replay = None  # clusters of other workloads have other numbers of rows
             simulation = Simulation(_traces(workload, settings, seed * 1000 + slot // settings.episode))
         assert simulation is not None
-        training.slot(simulation, part=slot / settings.slots)
+        sampling = _Sampling(learner.policy, settings.explore, draw)
+        watched = _Watched(sampling.last_read, settings.clusters)
+        done = simulation.advance(allocate(sampling, simulation.situation(), watch=watched.watch))
+        reward = done.progress / np.maximum(done.total, 1e-12)
+        if settings.permuted:
+            rewards = [*rewards[-31:], reward]
+            reward = rewards[draw.integers(len(rewards))]
+            reward = draw.permuted(reward[draw.permutation(len(reward))], axis=1)
+        learner.learn(watched, reward, settings.rate * (1 - 0.8 * slot / settings.slots))
         if (slot + 1) % settings.check == 0:
-            now = training.policy()
-            ratio = judge.ratio(now)
+            ratio = judge.ratio(learner.policy)
             if ratio < least:
-                best, least = now, ratio
+                best, least = learner.policy.copy(), ratio
+    best.critic = learner.policy.critic
     return best
 
 
@@ -344,120 +496,22 @@ def _traces(workload: Workload, settings: Improving, seed: int) -> Traces:
 class _Judge:
     """Compare policies on the same traces, which are not used for training."""
 
-    def __init__(self, workload: Workload, settings: Improving) -> None:
+    def __init__(self, workloads: Sequence[Workload], settings: Improving) -> None:
         self._traces = [
             draw_traces(
                 replace(workload, rate=workload.rate * rate),
-                range(900_000, 900_000 + _CHECKED),
+                range(900_000, 900_000 + _CHECKED // len(workloads)),
                 jobs=_JOBS,
             )
-            for rate in sorted({*settings.rates})
+            for workload in workloads
+            for rate in sorted({min(settings.rates), max(settings.rates)})
         ]
         self._fair = [run(Fair(), traces).mean for traces in self._traces]
 
-    def ratio(self, policy: ClusterPolicy) -> float:
-        """Return the mean completion time relative to `Fair`, averaged over rates."""
-        ratios = [
-            mean_ratio(run(policy, traces, most_slots=1000).mean, fair)[0]
-            for traces, fair in zip(self._traces, self._fair, strict=True)
-        ]
+    def ratio(self, policy: Learned) -> float:
+        """Return the mean completion time relative to `Fair`, averaged over workloads and rates."""
+        ratios = []
+        for traces, fair in zip(self._traces, self._fair, strict=True):
+            informed = Learned(policy.weights, speeds=traces.workload.speeds())
+            ratios.append(mean_ratio(run(informed, traces, most_slots=1000).mean, fair)[0])
         return float(np.mean(ratios))
-
-
-class _Training:
-    """The state of the training."""
-
-    def __init__(self, policy: Learned, settings: Improving, draw: np.random.Generator) -> None:
-        torch = require_torch()
-        self._kinds, self._scales = policy.kinds, policy.scales
-        self._settings, self._draw = settings, draw
-        self._weights = as_tensors(policy.net.weights)
-        self._steps = torch.optim.Adam(list(self._weights.values()), lr=settings.rate)
-        self._critic = Critic(len(policy.kinds), settings, draw)
-        self._replay = Replay(settings.replay, draw)
-        self._rewards: list[Floats] = []
-        self._size = 1.0
-
-    def policy(self) -> Learned:
-        """Return the current policy."""
-        return Learned(self._kinds, self._scales, as_weights(self._weights))
-
-    def slot(self, simulation: Simulation, *, part: float) -> None:
-        """Simulate a slot and learn from it; `part` is the completed part of the training."""
-        settings = self._settings
-        sampling = _Sampling(self.policy(), settings.explore, self._draw)
-        decisions = _Slot(sampling, len(simulation.traces))
-        allocation = allocate(sampling, simulation.situation(), watch=decisions.watch)
-        done = simulation.advance(allocation)
-        reward = done.progress / np.maximum(done.total, 1e-12)
-        if settings.permuted:
-            reward = self._permute(reward)
-        self._store(decisions, reward)
-        for group in self._steps.param_groups:
-            group["lr"] = settings.rate * (1 - 0.8 * part)
-        for _ in range(settings.updates):
-            if len(self._replay) >= min(settings.batch, 64):
-                self._update(self._replay.sample(settings.batch))
-        if not settings.replay:
-            self._replay.clear()
-
-    def _permute(self, reward: Floats) -> Floats:
-        """Return random rewards of other clusters and earlier slots."""
-        self._rewards = [*self._rewards[-31:], reward]
-        other = self._rewards[self._draw.integers(len(self._rewards))]
-        shuffled = other[self._draw.permutation(len(other))]
-        return np.asarray(self._draw.permuted(shuffled, axis=1))
-
-    def _store(self, decisions: _Slot, reward: Floats) -> None:
-        """Estimate the value of every decision of a slot, and add the decisions to the replay."""
-        many = len(decisions.reads)
-        acts = np.stack(decisions.acts)
-        jobs = np.stack([read.jobs for read in decisions.reads]).astype(np.float32)
-        cluster = np.stack([read.cluster for read in decisions.reads]).astype(np.float32)
-        valid = np.stack([read.valid for read in decisions.reads])
-        values = self._critic.values(jobs, cluster, valid)  # [K, B, J]
-        trace, reward = self._settings.trace, _SCALE * reward * valid[0]
-        targets = np.empty_like(values)
-        later = reward
-        for step in range(many - 1, -1, -1):
-            if step + 1 < many:
-                # In a cluster whose slot has ended, the value is the reward alone.
-                active = acts[step + 1][:, None]
-                mixed = trace * later + (1 - trace) * values[step + 1]
-                later = np.where(active, mixed, reward)
-            targets[step] = later
-        gain = (targets - values).sum(2)
-        chose = acts & (np.stack(decisions.choices).sum(2) > 1)
-        self._size = 0.95 * self._size + 0.05 * float(gain[chose].std() + 1e-6) if chose.any() else self._size
-        self._replay.add(
-            Sample(
-                jobs=jobs[acts],
-                cluster=cluster[acts],
-                valid=valid[acts],
-                choices=np.stack(decisions.choices)[acts],
-                actions=np.stack(decisions.actions)[acts],
-                logs=np.stack(decisions.logs)[acts].astype(np.float32),
-                gain=gain[acts].astype(np.float32),
-                targets=targets[acts].astype(np.float32),
-            )
-        )
-
-    def _update(self, sample: Sample) -> None:
-        """Take a gradient step of the policy and of the critic."""
-        torch = require_torch()
-        settings = self._settings
-        tensors: list[Any] = [torch.from_numpy(array) for array in sample]
-        jobs, cluster, valid, choices, actions, before, gain, targets = tensors
-        logs = log_probabilities(self._weights, jobs, cluster, valid, choices)
-        chosen = logs.gather(1, actions[:, None])[:, 0]
-        ratio = (chosen - before).clamp(-5, 5).exp()
-        advantage = (gain / self._size).clamp(-5, 5)
-        clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
-        surrogate = torch.minimum(ratio * advantage, clipped * advantage)
-        entropy = -(logs.exp() * logs.clamp(min=-50)).sum(1)
-        loss = -(surrogate + settings.entropy * entropy).mean()
-        self._steps.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(list(self._weights.values()), 1.0)
-        self._steps.step()
-        self._critic.update(jobs, cluster, valid, targets)

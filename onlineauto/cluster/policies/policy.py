@@ -11,6 +11,7 @@ import numpy as np
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from onlineauto.cluster.history import Record
@@ -73,11 +74,18 @@ class ClusterPolicy(ABC):
         An action with minus infinity is chosen only if a job cannot begin otherwise.
         """
 
+    def see(self, situation: Situation) -> None:  # noqa: B027
+        """Receive the situation of a slot before the first decision."""
+
+    def keep(self, path: str | os.PathLike[str]) -> None:  # noqa: B027
+        """Continue with what an earlier policy has learned and written to a file; write it in each slot."""
+
     def observe(self, records: Sequence[Record]) -> None:  # noqa: B027
         """Learn from the records of the slot that has ended."""
 
     def decide(self, situation: Situation, *, watch: Watch | None = None) -> Situation:
         """Return a situation without allocations with the best actions; see `allocate`."""
+        self.see(situation)
         nothing = 3 * situation.places
         active = np.ones(len(situation.valid), np.bool_)
         while True:
