@@ -11,7 +11,11 @@ learned policy where shadows have proved it better, on traces of their own, and 
 
 Runs beside `learned`: `permuted` has rewards of other clusters and slots, a control that can learn nothing;
 `warmed` is not improved; `no-warm-up`, `no-smoothing`, `no-exploration` and `no-replay` leave out a part
-each. The cost is processor time of training, on one core. PyTorch is needed: the extra ``learned``.
+each. The cost is processor time of training, on one core.
+
+`--package FILE` trains the network of the package instead: it imitates `MarginalGain` with known speeds on
+two families of drawn jobs, then improves on the first one for `--slots` slots. No public trace, none of the
+six kinds of the simulator, and no held-out seed is used.
 """
 
 from __future__ import annotations
@@ -23,10 +27,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bench import kit
 from onlineauto.cluster import ClusterPolicy, Fair, MarginalGain
 from onlineauto.cluster.learned import Improving, Learned, WarmUp
-from onlineauto.cluster.simulator import Workload, compare, draw_traces, record
+from onlineauto.cluster.learned.training import imitate, improve_policy, joined, teacher_decisions
+from onlineauto.cluster.simulator import JobKind, Workload, compare, draw_traces, record
 from onlineauto.cluster.simulator.simulation import mean_ratio, run
 
 RATES = (0.3, 0.5, 0.8, 1.2)
@@ -75,7 +82,52 @@ def trained(name: str, seed: int, *, slots: int, save: str = "") -> tuple[Learne
         policy = policy.improve(workload, settings=settings, seed=seed)
     if save:
         policy.save(Path(save) / f"{name}-{seed}.npz")
-    return policy, time.process_time() - begin
+    return policy.copy(workload.speeds()), time.process_time() - begin
+
+
+def package(*, seed: int, slots: int) -> Learned:
+    """Return the network of the package. Its kinds are drawn with the seeds 100 to 115, and 300."""
+    small, large = drawn_kinds(range(100, 116)), large_jobs(300)
+    settings = WarmUp(traces=12, steps=2000)
+    decisions = joined(
+        teacher_decisions(workload, MarginalGain(workload.speeds()), settings, seed=seed)
+        for workload in (replace(small, places=24), large)
+    )
+    return improve_policy(
+        imitate(decisions, settings, seed=seed), small, Improving(slots=slots, check=200), seed=seed
+    )
+
+
+def drawn_kinds(seeds: range) -> Workload:
+    """Return a workload of six drawn kinds for each seed; a quarter of them scale almost without limit."""
+    from bench.cluster.default import other
+
+    workloads = [other(seed, scalable=seed % 4 == 3) for seed in seeds]
+    kinds = [
+        replace(kind, name=f"{seed}-{kind.name}")
+        for seed, workload in zip(seeds, workloads, strict=True)
+        for kind in workload.kinds
+    ]
+    return Workload(kinds=tuple(kinds))
+
+
+def large_jobs(seed: int) -> Workload:
+    """Return 48 drawn kinds whose fastest numbers of workers are between 4 and 64, on 64 processors."""
+    draw = np.random.default_rng([78, seed])
+    kinds = []
+    for number in range(48):
+        fastest, serial = float(np.exp(draw.uniform(np.log(4), np.log(64)))), float(draw.uniform(0.01, 0.2))
+        slowness = np.array([1 - serial, serial, 0.0, (1 - serial) / fastest**2, 0.0])
+        kinds.append(
+            JobKind(
+                name=f"large-{number}",
+                coefficients=tuple(slowness / slowness.sum()),
+                work=float(np.exp(draw.uniform(np.log(3), np.log(60)))),
+                worker={"CPU": 1.0},
+                most_workers=int(np.exp(draw.uniform(np.log(2), np.log(64)))),
+            )
+        )
+    return Workload(kinds=tuple(kinds), capacity={"CPU": 64.0}, places=24, rate=0.8)
 
 
 def measured(
@@ -93,8 +145,6 @@ def measured(
 
 def online(rate: float, traces: int) -> Row:
     """Return the row of marginal gain that learns speeds from scratch on each trace."""
-    import numpy as np
-
     seeds = range(HELD_OUT, HELD_OUT + traces)
     workload = Workload(rate=rate)
     fair = run(Fair(), draw_traces(workload, seeds)).mean
@@ -145,8 +195,12 @@ def main(words: Sequence[str]) -> None:
         online=kit.Option(16, "traces on which speeds are learnt; 0 for none"),
         runs=kit.Option(["learned"], choices=sorted(RUNS)),
         save=kit.Option("", "folder for the policies"),
+        package=kit.Option("", "file for the network of the package"),
         json=Path,
     ).parse_args(words)
+    if options.package:
+        package(seed=0, slots=options.slots).save(options.package)
+        return
     rows = kit.printed(_known(options.traces, options.online))
     settings = {"slots": options.slots, "traces": options.traces, "save": options.save}
     runs = ((name, seed) for name in options.runs for seed in range(options.seeds))

@@ -10,7 +10,7 @@ that of `fair`, with half its 95 % interval. A policy decides every 60 s, or eve
 restarts against gains, as published.
 
 `learned` has two lines: the network of the package, and, with `--trained FILE`, one that was trained on
-synthetic jobs with the speeds of these applications (`--train FILE` writes it; it needs PyTorch).
+synthetic jobs with the speeds of these applications (`--train FILE` writes it).
 `measured` is the default of `Cluster`: it knows no speeds and learns them from the rounds. `--gpus rtx=8x8`
 replays on a cluster with one kind of GPU; a `Cluster` has one kind of workers.
 """

@@ -51,7 +51,7 @@ def make_policy(name: str, *, policy_file: str | os.PathLike[str] | None = None)
     """Return the policy with a name.
 
     >>> make_policy("learned")  # Fair decides until Learned is proved to be faster
-    Guarded(Learned of 3,274 weights, live, by=fair, trusted=False)
+    Guarded(Learned of 3,210 weights, live, by=fair, trusted=False)
     """
     if name not in NAMED:
         valid = ", ".join({**NAMED, **dict.fromkeys(POLICIES.names())})
@@ -156,7 +156,6 @@ class Submitted:
             age=max(now - self.arrived, 0.0),
             done=self.done,
             remaining=max(self.total - self.done, LEAST_REMAINING),
-            last=self.workers,
             **demand_of(self.demand),
         )
 

@@ -65,9 +65,16 @@ class Guarded(ClusterPolicy):
         """Return both policies and which of them decides, as text."""
         return f"Guarded({self.policy!r}, by={self.by.name}, trusted={self.trusted})"
 
-    def judge(self, workload: Workload) -> bool:
-        """Compare both policies in simulated clusters; return whether `policy` decides from now on."""
-        return self._judge(workload, self.policy, self.by)
+    def judge(self, workload: Workload | None = None) -> bool:
+        """Compare both policies in simulated clusters; return whether `policy` decides from now on.
+
+        By default the clusters are fitted to the observed records; with too few of them, nothing changes.
+        """
+        if workload is not None:
+            return self._judge(workload, self.policy, self.by)
+        if self._history is not None:
+            self._judge_by(self._history, self.policy, self.by)
+        return self.trusted
 
     def _judge(self, workload: Workload, policy: ClusterPolicy, baseline: ClusterPolicy) -> bool:
         traces = draw_traces(workload, range(_SEED, _SEED + _TRACES))
@@ -104,7 +111,7 @@ class Guarded(ClusterPolicy):
             return
         self._judged = now
         if not self.aside:
-            self._judge_by(self._history, self.policy, self.by)
+            self.judge()
             return
         history = History(self._history.head, list(self._history.records))
         self._thread = Thread(

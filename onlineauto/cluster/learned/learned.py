@@ -246,8 +246,8 @@ class Learned(Modelled):
     ) -> Learned:
         """Return a policy improved by reinforcement learning in simulated clusters.
 
-        The result is the best policy of the training on separate traces, which may be this policy. Its speeds
-        are those of the workload.
+        The result has the best network of the training on separate traces, which may be that of this policy.
+        The speeds of the workload are known during the training; the result learns speeds from a history.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class Learned(Modelled):
         """
         from onlineauto.cluster.learned.training import improve_policy
 
-        return improve_policy(self, [workload], settings or Improving(slots=slots), seed=seed)
+        return improve_policy(self, workload, settings or Improving(slots=slots), seed=seed)
 
     def live(self, settings: Improving | None = None, *, seed: int = 0) -> Learned:
         """Improve the networks after each observed slot from now on, and return this policy.

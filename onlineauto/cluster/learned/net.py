@@ -20,7 +20,7 @@ Array = NDArray[Any]
 Weights = dict[str, Array]
 """The arrays of a network by name; see `shapes`."""
 
-OF_JOB: Final = 20
+OF_JOB: Final = 18
 """Number of features of a job."""
 OF_CLUSTER: Final = 6
 """Number of features of a cluster."""
@@ -51,14 +51,16 @@ def features(situation: Situation, speeds: Speeds) -> NetworkInputs:
     times = (coefficients[..., None, :] * terms(counts[0], counts[1])).sum(-1)
     alone, logs = times[..., 0], np.log(np.maximum(times, 1e-300))
     works = (workers > 0) & ((servers > 0) | ~takes)
-    gains = np.where(works[..., None], np.clip(8 * (logs[..., 1:2] - logs[..., 2:]), -2, 2), 0.0)
     left = situation.remaining / np.maximum(situation.done + situation.remaining, 1e-12)
     remaining = np.where(known, situation.remaining * alone, left * _TYPICAL)
     valid = situation.valid
     many = np.maximum(valid.sum(1), 1)
     shorter = (remaining[:, None, :] < remaining[:, :, None]) & valid[:, None, :]
     share, worker, server = situation.shares(), situation.parts(1, 0), situation.parts(0, 1)
-    last = situation.last
+    # The elasticity of speed: by how many percent 1 % more resources would make the job faster.
+    growth = np.stack([worker, server, situation.parts(1, 1)], -1) / np.maximum(share, 1e-12)[..., None]
+    elasticity = (logs[..., 1:2] - logs[..., 2:]) / np.log1p(np.maximum(growth, 1e-12))
+    elasticity = np.where(works[..., None], np.clip(2 * elasticity, -2, 2), 0.0)
     jobs = np.stack(
         [
             known.astype(np.float64),
@@ -75,10 +77,8 @@ def features(situation: Situation, speeds: Speeds) -> NetworkInputs:
             -np.log(np.clip(worker, 1e-4, 1)) / 4,
             -np.log(np.clip(server, 1e-4, 1)) / 4 * takes,
             np.where(works, np.clip(logs[..., 0] - logs[..., 1], -4, 4), 0.0),
-            *np.moveaxis(gains, -1, 0),
-            np.where(last > 0, np.log1p(last) - np.log1p(workers), 0.0),
-            ((last > 0) & (last == workers)).astype(np.float64),
-            ((last > 0) & (last > workers)).astype(np.float64),
+            *np.moveaxis(elasticity, -1, 0),
+            (workers < situation.most_workers).astype(np.float64),
         ],
         -1,
     )

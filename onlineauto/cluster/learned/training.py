@@ -152,7 +152,6 @@ def _slots_of(history: History, places: int) -> Iterator[tuple[Situation, Ints]]
     slots_: dict[int, list[Record]] = {}
     for record in history.records:
         slots_.setdefault(record.slot, []).append(record)
-    last: dict[str, int] = {}
     for records in slots_.values():
         rows = [
             Row(
@@ -160,13 +159,11 @@ def _slots_of(history: History, places: int) -> Iterator[tuple[Situation, Ints]]
                 age=max(record.slot - record.arrived, 0.0),
                 done=record.before,
                 remaining=max(record.total - record.before, LEAST_REMAINING),
-                last=last.get(record.job, 0),
                 **demand_of(record),
             )
             for record in records
         ]
         yield Situation.of(rows, history.head.capacity, places=places), allocated(records, places)
-        last = {record.job: record.workers for record in records}
 
 
 def allocated(records: Sequence[Record], places: int) -> Ints:
@@ -439,25 +436,17 @@ def _reward(record: Record) -> float:
     return (record.done - record.before) / whole if whole > 0 else 0.0
 
 
-def improve_policy(
-    policy: Learned, workloads: Sequence[Workload], settings: Improving, *, seed: int
-) -> Learned:
-    """Train a policy on simulated clusters; return the better one of the old and the new policy.
-
-    The clusters of consecutive episodes have consecutive workloads, in cyclic order.
-    """
-    judge = _Judge(workloads, settings)
-    best = policy.copy(workloads[0].speeds())
+def improve_policy(policy: Learned, workload: Workload, settings: Improving, *, seed: int) -> Learned:
+    """Train a policy on simulated clusters; return the better one of the old and the new policy."""
+    judge = _Judge(workload, settings)
+    best = policy.copy(workload.speeds())
     least = judge.ratio(best)
-    learner = Learner(policy.copy(), settings, seed=seed)
+    learner = Learner(policy.copy(workload.speeds()), settings, seed=seed)
     draw = np.random.default_rng([0x2E, seed])
     rewards: list[Floats] = []
     simulation = None
     for slot in range(settings.slots):
         if slot % settings.episode == 0:
-            workload = workloads[slot // settings.episode % len(workloads)]
-            learner.policy.speeds = workload.speeds()
-            learner.replay = None  # clusters of other workloads have other numbers of rows
             simulation = Simulation(_traces(workload, settings, seed * 1000 + slot // settings.episode))
         assert simulation is not None
         sampling = _Sampling(learner.policy, settings.explore, draw)
@@ -473,8 +462,7 @@ def improve_policy(
             ratio = judge.ratio(learner.policy)
             if ratio < least:
                 best, least = learner.policy.copy(), ratio
-    best.critic = learner.policy.critic
-    return best
+    return Learned(best.weights, learner.policy.critic, policy.speeds)
 
 
 def _traces(workload: Workload, settings: Improving, seed: int) -> Traces:
@@ -496,22 +484,21 @@ def _traces(workload: Workload, settings: Improving, seed: int) -> Traces:
 class _Judge:
     """Compare policies on the same traces, which are not used for training."""
 
-    def __init__(self, workloads: Sequence[Workload], settings: Improving) -> None:
+    def __init__(self, workload: Workload, settings: Improving) -> None:
         self._traces = [
             draw_traces(
                 replace(workload, rate=workload.rate * rate),
-                range(900_000, 900_000 + _CHECKED // len(workloads)),
+                range(900_000, 900_000 + _CHECKED),
                 jobs=_JOBS,
             )
-            for workload in workloads
-            for rate in sorted({min(settings.rates), max(settings.rates)})
+            for rate in sorted({*settings.rates})
         ]
         self._fair = [run(Fair(), traces).mean for traces in self._traces]
 
-    def ratio(self, policy: Learned) -> float:
-        """Return the mean completion time relative to `Fair`, averaged over workloads and rates."""
-        ratios = []
-        for traces, fair in zip(self._traces, self._fair, strict=True):
-            informed = Learned(policy.weights, speeds=traces.workload.speeds())
-            ratios.append(mean_ratio(run(informed, traces, most_slots=1000).mean, fair)[0])
+    def ratio(self, policy: ClusterPolicy) -> float:
+        """Return the mean completion time relative to `Fair`, averaged over rates."""
+        ratios = [
+            mean_ratio(run(policy, traces, most_slots=1000).mean, fair)[0]
+            for traces, fair in zip(self._traces, self._fair, strict=True)
+        ]
         return float(np.mean(ratios))

@@ -260,7 +260,6 @@ class GpuRound:
                 age=(self.now - job.arrival) / policy.interval,
                 done=job.done,
                 remaining=job.work_left(),
-                last=len(job.gpus) if job.application.is_elastic else int(bool(job.gpus)),
                 worker={"GPU": 1 if job.application.is_elastic else job.asked},
                 server={},
                 most_workers=self._most_workers(job, asks=policy.asks),

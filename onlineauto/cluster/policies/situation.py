@@ -62,15 +62,12 @@ class Row(Demand):
         Slots since it arrived.
     done, remaining : float
         Units of work.
-    last : int
-        Workers of the job in the last slot.
     """
 
     kind: str
     age: float
     done: float
     remaining: float
-    last: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,8 +87,6 @@ class Situation:
         Number of the kind of each job.
     age, done, remaining : float64[B, J]
         Slots since the job arrived; units of work.
-    last : int64[B, J]
-        Workers of the job in the last slot; another number may cost a restart.
     workers, servers : int64[B, J]
         The allocation of the job in this slot so far.
     most_workers, most_servers : int64[B, J]
@@ -112,7 +107,6 @@ class Situation:
     age: Floats
     done: Floats
     remaining: Floats
-    last: Ints
     workers: Ints
     servers: Ints
     most_workers: Ints
@@ -176,7 +170,6 @@ class Situation:
             age=np.array([[row.age for row in visible]], np.float64),
             done=np.array([[row.done for row in visible]], np.float64),
             remaining=np.array([[row.remaining for row in visible]], np.float64),
-            last=np.array([[row.last for row in visible]], np.int64),
             workers=np.zeros((1, places), np.int64),
             servers=np.zeros((1, places), np.int64),
             most_workers=np.array([[row.most_workers for row in visible]]),

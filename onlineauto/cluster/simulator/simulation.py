@@ -130,7 +130,6 @@ class Simulation:
         self._sizes = np.zeros((2, *traces.work.shape), np.int64)  # workers and servers in the last slot
         self._paused = np.zeros(traces.work.shape)  # slots of pauses that are not over
         self._left = traces.work.copy()
-        self._last = np.zeros(traces.work.shape, np.int64)  # workers in the last slot
         self._end = np.full(traces.work.shape, np.nan)
         self._waiting = np.zeros(len(traces))
         self._slots = np.zeros(len(traces), np.int64)
@@ -166,7 +165,6 @@ class Simulation:
             age=np.where(self._valid, self.now - arrival, 0).astype(np.float64),
             done=work - remaining,
             remaining=remaining,
-            last=np.take_along_axis(self._last, rows, 1),
             workers=nothing,
             servers=nothing,
             most_workers=self._most[0][kind],
@@ -183,8 +181,6 @@ class Simulation:
         rows, traces = self._rows, self.traces
         noise = traces.noise[:, self.now % traces.noise.shape[1], :]
         speed = self._speed(situation) * np.take_along_axis(noise, rows, 1)
-        changes = (situation.last > 0) & (situation.workers != situation.last)
-        speed = speed * np.where(changes, 1 - traces.workload.pause, 1.0)
         remaining = np.take_along_axis(self._left, rows, 1)
         lost = self._lost(situation)
         possible = speed * (1 - lost)
@@ -196,7 +192,6 @@ class Simulation:
         self._waiting += waiting
         self._slots += present.any(1)
         cluster, row = np.nonzero(self._valid)  # excludes empty rows, which may repeat a job
-        self._last[cluster, rows[cluster, row]] = situation.workers[cluster, row]
         self._left[cluster, rows[cluster, row]] = np.where(ends, 0.0, remaining - progress)[cluster, row]
         cluster, row = np.nonzero(ends)
         self._end[cluster, rows[cluster, row]] = self.now + used[cluster, row]

@@ -76,8 +76,6 @@ class Workload:
         The part of its speed that a large job loses on a full cluster, which policies do not know.
     noise : float
         Standard deviation of the logarithm of speeds from slot to slot.
-    pause : float
-        The part of a slot that a job loses when its number of workers changes.
     """
 
     kinds: tuple[JobKind, ...] = MIXED
@@ -89,7 +87,6 @@ class Workload:
     spread: float = 0.8
     interference: float = 0.35
     noise: float = 0.15
-    pause: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.kinds or not self.capacity or self.places < 1:
