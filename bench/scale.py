@@ -2,8 +2,9 @@
 
 ``python -m bench.scale`` learns a generated stream of 8 actions with the single learner and with 1, 2
 and 4 workers, and prints events per second of wall clock and of CPU. Then it measures what the parts of a
-round cost, and replays these costs for 1 to 64 workers on as many cores. The simulation is no measurement: it
-assumes that cores do not slow each other down, and that a machine's messages cost what they cost here.
+round cost with ``--partitions`` and ``--servers``, and replays these costs for one worker for each partition.
+The simulation is no measurement: it assumes that cores do not slow each other down, and that a machine's
+messages cost what they cost here. Servers take turns with workers, so they need no cores of their own.
 """
 
 from __future__ import annotations
@@ -24,17 +25,10 @@ from bench import kit
 from datasets.generate import write
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
-from onlineauto.cluster.partitions.messages import (
-    Chunk,
-    base_of_tree,
-    chunk_to_tree,
-    end_of_tree,
-    pack,
-    unpack,
-)
-from onlineauto.cluster.partitions.pool import InlinePool
-from onlineauto.cluster.partitions.run import PARTITIONS, PartitionedRun
-from onlineauto.cluster.partitions.worker import ChunkEnd, Worker
+from onlineauto.cluster.partitions.messages import Chunk, pack, unpack
+from onlineauto.cluster.partitions.pool import CrewPool, RemoteServer, RemoteWorker
+from onlineauto.cluster.partitions.run import PartitionedRun
+from onlineauto.cluster.partitions.worker import ChunkEnd
 from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.workspace.run import Run
 
@@ -53,16 +47,20 @@ class Speed:
 
 
 class Costs(NamedTuple):
-    """Measured CPU seconds of the parts of a round."""
+    """Measured CPU seconds of the parts of a round, with a number of chunks and of servers."""
 
     event: float  # of a worker, for each event: read, learn, pack the outcome
     chunk: float  # of a worker, for each chunk: adopt the base, find and pack what has changed
     found: float  # of the coordinator, for each event, while workers learn: find where it ends
     counted: float  # of the coordinator, for each event: count it
     head: float  # of the coordinator, for each round: learn the first events
-    base: float  # of the coordinator, for each round: find and pack the base
-    merge: float  # of the coordinator, for each round
-    merged_end: float  # of the coordinator, for each chunk: read its end and merge it
+    round: float  # of the coordinator, for each round: all the rest
+    share: float  # of the server that merges longest, for each round
+
+    @property
+    def coordinator(self) -> float:
+        """Seconds of the coordinator for a round, but for what grows with its events."""
+        return self.head + self.round
 
 
 def measure(path: Path, workers: int) -> Speed:
@@ -111,75 +109,126 @@ class _Timer:
         setattr(self._owner, self._name, self._method)
 
 
-class _Messages(InlinePool):
-    """Learns chunks in this process, with the messages of processes, and notes what each part costs."""
+class _Node:
+    """A worker or server in this process, which measures its calls."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.chunks: list[tuple[int, float]] = []  # events and seconds of a worker
-        self.bases: list[float] = []
-        self.unpacked = self.looked = 0.0
+    is_up = True
+
+    def __init__(self, owner: RemoteWorker | RemoteServer, calls: list[tuple[str, int, float]]) -> None:
+        self._owner, self._calls = owner, calls
+        self._answer: Any = None
+
+    def send(self, method: str, *arguments: Any) -> None:
+        """Call a method, whose name is the first of the arguments."""
+        name, _, *messages = arguments
+        begin = time.process_time()
+        trees = [unpack(message) if isinstance(message, bytes) else message for message in messages]
+        answer, results = getattr(self._owner, name)(*trees)
+        self._answer = answer, [b"".join(pack(result)) for result in results]
+        seconds = time.process_time() - begin
+        n_events = len(results[0].outcomes) if name == "learn" else 0
+        self._calls.append((f"{method} {name}", n_events, seconds))
+
+    def receive(self) -> Any:
+        """Return the answer of the last call."""
+        return self._answer
+
+    def close(self) -> None:
+        """End the node."""
+
+    def kill(self) -> None:
+        """End the node."""
+
+
+class _Round(NamedTuple):
+    """CPU seconds of a round."""
+
+    chunks: list[tuple[int, float]]  # events and seconds of each call of a worker
+    share: float  # of the server that merges longest
+    coordinator: float  # all others of this process, without the head
+    looked: float  # of these, to find events
+
+
+class _NodePool(CrewPool[_Node, bytes]):
+    """One worker, and servers, in this process, with the messages of processes."""
+
+    def __init__(self, command: str, servers: int) -> None:
+        super().__init__(1, lambda nodes, _: nodes, servers)
+        self.rounds: list[_Round] = []
+        self._command, self._calls = command, list[tuple[str, int, float]]()
+        self._begun = self._looked = 0.0
 
     def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[ChunkEnd]:
         """Return the ends of the chunks."""
-        begin = time.process_time()
-        base = coordinator.next_base()
-        message = b"".join(pack(base))
-        self.bases.append(time.process_time() - begin)
-        if self._worker is None:
-            self._worker = Worker(coordinator.workspace.configuration)
-            message = b"".join(pack(coordinator.full_base()))
-        times = [time.process_time()]
-        coordinator.look_ahead()
-        times.append(time.process_time())
-        self._worker.adopt(base_of_tree(unpack(message)))
-        times.append(time.process_time())
-        looked, adopted = np.diff(times).tolist()
-        self.looked += looked
-        ends = []
-        for chunk in chunks:
-            times = [time.process_time()]
-            unpack(b"".join(pack(chunk_to_tree(chunk))))
-            data = b"".join(pack(self._worker.learn(chunk.block, chunk.seed)))
-            times.append(time.process_time())
-            ends.append(end_of_tree(unpack(data)))
-            times.append(time.process_time())
-            learnt, unpacked = np.diff(times).tolist()
-            self.unpacked += unpacked
-            self.chunks.append((len(chunk.block), adopted + learnt))
-        return ends
+        look_ahead, done = coordinator.look_ahead, list[float]()
+
+        def look() -> None:
+            if not done:  # the next calls find nothing
+                begin = time.process_time()
+                look_ahead()
+                done.append(time.process_time() - begin)
+
+        self._calls.clear()
+        coordinator.look_ahead, self._begun = look, time.process_time()
+        try:
+            return super().learn(coordinator, chunks)
+        finally:
+            coordinator.look_ahead, self._looked = look_ahead, sum(done)
+
+    def merge(
+        self,
+        coordinator: Coordinator,
+        ends: Sequence[ChunkEnd],
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Merge the ends; `meanwhile` is measured separately."""
+        super().merge(coordinator, ends)
+        seconds = time.process_time() - self._begun - sum(each for *_, each in self._calls)
+        meanwhile()
+        chunks = [(n, each) for name, n, each in self._calls if name == "call learn"]
+        shares = [each for name, _, each in self._calls if name == "call merge"]
+        self.rounds.append(_Round(chunks, max(shares, default=0.0), seconds - self._looked, self._looked))
+
+    def _start(self) -> _Node:
+        return _Node(RemoteWorker(self._command), self._calls)
+
+    def _start_server(self, number: int) -> _Node:
+        return _Node(RemoteServer(self._command, number), self._calls)
+
+    def send(self, name: str, tree: Any) -> bytes:
+        """Return the bytes of a tree."""
+        del name
+        return b"".join(pack(tree))
+
+    def read(self, sent: bytes) -> Any:
+        """Return the tree of a message."""
+        return unpack(bytearray(sent))
+
+    def received(self, worker: _Node, message: Any) -> tuple[Any, list[bytes]]:
+        """Return an answer and its messages."""
+        del worker
+        answer, results = message
+        return answer, results
 
 
-def measure_costs(path: Path, *, schedule: RoundSchedule, partitions: Sequence[int] = (2, 4)) -> Costs:
-    """Return the costs of the parts of a round, measured in this process with several numbers of chunks."""
-    chunks, bases, ends, heads = [], list[float](), [], list[float]()
-    found, counted = list[float](), list[float]()
-    for n in partitions:
-        run = PartitionedRun(Workspace(**OPTIONS), path, partitions=n, schedule=schedule)
-        run.pool = messages = _Messages()
-        of_heads, counts = _Timer(run.workspace, "learn_block"), _Timer(ProgressTable, "update")
-        merges = _Timer(Coordinator, "merge")
-        events = sum(len(block) for block, _ in run)
-        for timer in (of_heads, counts, merges):
-            timer.restore()
-        chunks += messages.chunks
-        bases += messages.bases[1:]
-        heads += of_heads.seconds[1:]
-        found.append(messages.looked / events)
-        counted.append(sum(counts.seconds) / events)
-        seconds = float(np.median(merges.seconds)) + messages.unpacked / len(merges.seconds)
-        ends.append((n, seconds))
-    of_chunk, of_event = _line(chunks)
-    of_merge, of_end = _line(ends)
+def measure_costs(path: Path, *, schedule: RoundSchedule, partitions: int, servers: int = 0) -> Costs:
+    """Return the costs of the parts of a round, measured in this process."""
+    run = PartitionedRun(Workspace(**OPTIONS), path, partitions=partitions, schedule=schedule)
+    run.pool = pool = _NodePool(run.workspace.configuration.command(kept=True), servers)
+    of_heads, counts = _Timer(run.workspace, "learn_block"), _Timer(ProgressTable, "update")
+    events = sum(len(block) for block, _ in run)
+    for timer in (of_heads, counts):
+        timer.restore()
+    rounds = pool.rounds[2:]  # workers and servers adopt the full base in the first
+    of_chunk, of_event = _line([chunk for each in rounds for chunk in each.chunks])
     return Costs(
         event=of_event,
         chunk=of_chunk,
-        found=float(np.mean(found)),
-        counted=float(np.mean(counted)),
-        head=float(np.median(heads)),
-        base=float(np.median(bases)),
-        merge=of_merge,
-        merged_end=of_end,
+        found=sum(each.looked for each in pool.rounds) / events,
+        counted=sum(counts.seconds) / events,
+        head=float(np.median(of_heads.seconds[1:])),
+        round=float(np.mean([each.coordinator for each in rounds])),
+        share=float(np.mean([each.share for each in rounds])),
     )
 
 
@@ -193,10 +242,10 @@ def _line(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
 def simulate(costs: Costs, workers: int, *, events: int) -> float:
     """Return events per second of rounds of `events` events, each cut into one chunk for each worker.
 
-    The coordinator learns the head, packs the base, merges the ends and counts events while workers wait. It
-    finds the events of the next round while they learn.
+    The coordinator learns the head, packs the base and receives ends while workers wait, and counts events
+    while servers merge. It finds the events of the next round while workers learn.
     """
-    alone = costs.head + costs.base + costs.merge + workers * costs.merged_end + events * costs.counted
+    alone = costs.coordinator + max(costs.share, events * costs.counted)
     learning = costs.chunk + events / workers * costs.event
     return events / (alone + max(learning, events * costs.found))
 
@@ -204,7 +253,8 @@ def simulate(costs: Costs, workers: int, *, events: int) -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the measured speeds and the simulation."""
     stream = kit.Option("planted", "a stream of datasets.generate")
-    given = kit.parser(__doc__, events=400_000, stream=stream, workers=[1, 2, 4]).parse_args(arguments)
+    numbers = {"workers": [1, 2, 4], "partitions": [4, 8, 16], "servers": [0, 4, 16]}
+    given = kit.parser(__doc__, events=400_000, stream=stream, **numbers).parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "events.txt")
         write(path, kind=given.stream, events=given.events)
@@ -219,14 +269,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"| {name} | {speed.events / speed.wall:,.0f} | {speed.events / speed.cpu:,.0f} "
                 f"| {1e6 * speed.cpu / speed.events:.1f} µs, {ratio:.2f}x | {speed.loss:.5f} |"
             )
-        costs = measure_costs(path, schedule=RoundSchedule())
-    print(f"\nCosts of a round, in CPU time: {costs}")
-    longest, one = RoundSchedule().longest, 1.0 / single.later
-    print("\n" + kit.table(["workers (simulated)", "events of a round", "events/s", "efficiency"]))
-    for workers in (1, 2, 4, 8, 16, 32, 64):
-        length = longest * max(workers, PARTITIONS)
-        rate = simulate(costs, workers, events=length)
-        print(f"| {workers} | {length:,} | {rate:,.0f} | {rate / workers / one:.2f} |")
+        longest, one = RoundSchedule().longest, 1.0 / single.later
+        print("\nCosts of a round in ms of CPU time, and a simulation of as many workers as chunks\n")
+        head = ["chunks", "servers", "coordinator", "longest server", "worker", "events/s", "efficiency"]
+        print(kit.table(head))
+        for partitions in given.partitions:
+            for servers in given.servers:
+                costs = measure_costs(path, schedule=RoundSchedule(), partitions=partitions, servers=servers)
+                rate = simulate(costs, partitions, events=longest * partitions)
+                print(
+                    f"| {partitions} | {servers} | {1e3 * costs.coordinator:.1f} | {1e3 * costs.share:.1f} "
+                    f"| {1e3 * costs.chunk:.1f} + {1e6 * costs.event:.2f} µs an event, counted "
+                    f"{1e6 * costs.counted:.3f} | {rate:,.0f} | {rate / partitions / one:.2f} |"
+                )
     return 0
 
 

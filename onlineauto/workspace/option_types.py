@@ -241,6 +241,7 @@ class Options(LearnerOptions, total=False):
 
     # Several processes
     workers: int | None
+    servers: int | None
     partitions: int | None
     backend: Word | None
 

@@ -22,6 +22,7 @@ from onlineauto.cluster.partitions.state import (
 )
 from onlineauto.engine.ensemble.merge import MergedPart
 from onlineauto.engine.ensemble.regression import STATISTICS
+from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 
 if TYPE_CHECKING:
@@ -38,7 +39,10 @@ RANGES = 16
 _MEMBERS = f"{ENSEMBLE}.members."
 REST = "rest", 0
 """The block of all small arrays, whose owner merges them like a coordinator without servers."""
-_SIZE_OF_REST = 200_000.0
+_SIZE_OF_REST, _SIZE_OF_ACTION = 90_000.0, 1_500.0
+"""Numbers of a covariance that take as long to merge as the rest, and as an action without its own."""
+_OF_CELL, _OF_WHOLE = 0.5, 0.15
+"""The same for each number of a cell and of a member that merges as a whole."""
 
 
 class _Members(NamedTuple):
@@ -46,11 +50,13 @@ class _Members(NamedTuple):
 
     regressions: dict[str, str]  # with the path of the regression
     whole: list[str]
+    names: list[str]  # of all
 
 
 def _members_of(workspace: Workspace) -> _Members:
     ensemble = workspace.searching.live_configs.arrays.ensemble
-    return _Members(regressions_of(ensemble), whole_members(ensemble))
+    names = [member.name for member in states_of(ensemble).members] if ensemble.on else []
+    return _Members(regressions_of(ensemble), whole_members(ensemble), names)
 
 
 def blocks_of(workspace: Workspace) -> list[Block]:
@@ -99,12 +105,17 @@ class Division:
 
     def part(self, server: int) -> MergedPart:
         """Return what a server merges of the members' states, besides cells."""
-        every = np.arange(MOST_ACTIONS)
+        every = TableCells(np.arange(MOST_ACTIONS), ())
+        owned = {name for (name, _), owner in self._owners.items() if owner == server}
+        members = [name for name in self._members.names if name in owned or self.merges_rest(server)]
+        whole = [name for name in self._members.whole if name in owned]
         return MergedPart(
-            [name for name in self._members.whole if self._owners[name, 0] == server],
+            [name for name in members if name in whole or name not in self._members.whole],
+            whole,
             {
-                name: self.cells_of(name, TableCells(every, ()), server).rows.tolist()
+                name: self.cells_of(name, every, server).rows.tolist()
                 for name in self._members.regressions
+                if name in members
             },
         )
 
@@ -122,32 +133,38 @@ class Division:
             name: {path: dense.pop(path) for path in [*dense] if path.startswith(prefix_of(name))}
             for name in self._members.whole
         }
-        small = {
-            path: array for path, array in dense.items() if path.startswith(_MEMBERS) or path == "live.tally"
-        }
-        return [
-            SentState(
-                (dense if self.merges_rest(server) else small)
-                | {
-                    path: array
-                    for name, arrays in whole.items()
-                    if self._owners[name, 0] == server
-                    for path, array in arrays.items()
-                },
-                {name: self.cells_of(name, cells, server) for name, cells in tables.items()},
-            )
-            for server in self.servers
-        ]
+        parts = []
+        for server in self.servers:
+            part = self.part(server)
+            prefixes = (f"{_MEMBERS}inputs.", *map(prefix_of, part.members), "live.tally")
+            small = {path: array for path, array in dense.items() if path.startswith(prefixes)}
+            arrays = dense if self.merges_rest(server) else small
+            for name in part.whole:
+                arrays = arrays | whole[name]
+            cells = {
+                name: self.cells_of(name, each, server)
+                for name, each in tables.items()
+                if name in part.members or name not in self._members.names
+            }
+            parts.append(SentState(arrays, cells))
+        return parts
 
     def sizes(self, state: SentState) -> dict[Block, float]:
-        """Return about how many numbers merging changes in each block, from a merged state."""
+        """Return about how long each block takes to merge, from a merged state."""
         sizes: dict[Block, float] = {REST: _SIZE_OF_REST}
-        for name, cells in state.tables.items():
+        actions = {
+            name: TableCells(np.arange(len(state.dense[f"{path}.spread"])), (state.dense[f"{path}.spread"],))
+            for name, path in self._members.regressions.items()
+            if f"{path}.spread" in state.dense and name not in state.tables
+        }
+        for name, cells in (state.tables | actions).items():
+            is_regression = name in self._members.regressions
             width = sum(float(np.prod(values.shape[1:])) for values in cells.values)
+            width = width + _SIZE_OF_ACTION if is_regression else width * _OF_CELL
             counts = np.bincount(self.numbers(name, cells.rows), minlength=1)
             sizes |= {(name, number): width * count for number, count in enumerate(counts.tolist()) if count}
         for name in self._members.whole:
-            paths = [path for path in state.dense if path.startswith(prefix_of(name))]
-            if paths:
-                sizes[name, 0] = float(sum(state.dense[path].size for path in paths))
+            arrays = [array for path, array in state.dense.items() if path.startswith(prefix_of(name))]
+            if arrays:
+                sizes[name, 0] = _OF_WHOLE * sum(array.size for array in arrays)
         return sizes

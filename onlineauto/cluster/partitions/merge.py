@@ -33,7 +33,7 @@ from onlineauto.learners.gradient_kernels import GRADIENTS, SCALE
 from onlineauto.state.schema import merge, rebuild
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -58,7 +58,7 @@ def merge_round(workspace: Workspace, ends: Sequence[SentState], part: MergedPar
     }
     dense, tables = arrays_to_send(merged), _merge_tables(workspace, ends)
     if live.ensemble.on:
-        members = _Ensembles(workspace, ends)
+        members = _Ensembles(workspace, ends, None)
         ensemble = merge_ensembles(
             members.base,
             members.branches,
@@ -80,8 +80,8 @@ def merge_round(workspace: Workspace, ends: Sequence[SentState], part: MergedPar
 def merge_share(workspace: Workspace, ends: Sequence[SentState], part: MergedPart) -> SentState:
     """Return what a server merges: its cells, its actions of regressions, as cells, and its members."""
     tables, dense = _merge_tables(workspace, ends), {}
-    if workspace.searching.live_configs.arrays.ensemble.on:
-        members = _Ensembles(workspace, ends)
+    if part.members:
+        members = _Ensembles(workspace, ends, part.members)
         inputs, states = merge_states(
             members.base, members.branches, ordered=True, part=part, surest=members.surest
         )
@@ -98,6 +98,8 @@ def _actions_of(ensemble: Ensemble, dense: Arrays, part: MergedPart) -> dict[str
     """Return the merged actions of regressions, as cells."""
     result = {}
     for name, path in regressions_of(ensemble).items():
+        if name not in part.members:
+            continue
         arrays = [dense[f"{path}.{field}"] for field in MERGED]
         actions = np.array([each for each in part.actions[name] if each < len(arrays[-1])], np.int64)
         result[name] = TableCells(actions, tuple(array[actions] for array in arrays))
@@ -113,7 +115,7 @@ def join_shares(workspace: Workspace, shares: Sequence[SentState]) -> SentState:
         for name, cells in share.tables.items():
             tables.setdefault(name, []).append(cells)
     for name, path in regressions_of(workspace.searching.live_configs.arrays.ensemble).items():
-        for cells in tables.pop(name):
+        for cells in tables.pop(name, ()):
             for field, values in zip(MERGED, cells.values, strict=True):
                 dense[f"{path}.{field}"][cells.rows] = values
     return SentState(dense, {name: _joined(parts) for name, parts in tables.items()})
@@ -198,15 +200,18 @@ def _tables_of(ends: Sequence[SentState], name: str, rows: Rows, tables: Any) ->
 class _Ensembles:
     """The ensembles of the base and of the ends, whose tables have the cells that any end has changed."""
 
-    def __init__(self, workspace: Workspace, ends: Sequence[SentState]) -> None:
+    def __init__(self, workspace: Workspace, ends: Sequence[SentState], of: Collection[str] | None) -> None:
         ensemble, tables = workspace.searching.live_configs.arrays.ensemble, tables_of(workspace)
-        self._tables = {name: table for name, table in tables.items() if table.paths}
+        self._of = of
+        self._tables = {
+            name: table for name, table in tables.items() if table.paths and (of is None or name in of)
+        }
         self._rows = {name: _changed(name, table, ends) for name, table in self._tables.items()}
         cells = {name: _tables_of(ends, name, self._rows, self._tables) for name in self._tables}
         own = {name: take_rows(table, self._rows[name]) for name, table in self._tables.items()}
         level = {"ensemble.test.level": ensemble.test.level}
         self.base = rebuild_ensemble(
-            ensemble, arrays_to_send(records_of_ensemble(ensemble)) | self._arrays_of(own)
+            ensemble, arrays_to_send(records_of_ensemble(ensemble, of)) | self._arrays_of(own), of
         )
         self.branches = [
             rebuild_ensemble(
@@ -214,6 +219,7 @@ class _Ensembles:
                 _statistics(end, ensemble)
                 | level
                 | self._arrays_of({name: parts[number] for name, parts in cells.items()}),
+                of,
             )
             for number, end in enumerate(ends)
         ]
@@ -232,7 +238,7 @@ class _Ensembles:
 
     def state_of(self, merged: Ensemble) -> SentState:
         """Return the small arrays of a merged ensemble, and the cells of its members."""
-        result = arrays_to_send(records_of_ensemble(merged))
+        result = arrays_to_send(records_of_ensemble(merged, self._of))
         cells = {
             name: TableCells(
                 self._rows[name],

@@ -46,6 +46,10 @@ Sent = TypeVar("Sent")
 """A message that was sent."""
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class Pool(Protocol):
     """Learns the chunks of a round."""
 
@@ -63,10 +67,15 @@ class Pool(Protocol):
         An `UnexpectedEventsError` says that the coordinator must read the events itself.
         """
 
-    def merge(self, coordinator: Coordinator, ends: Sequence[ChunkEnd]) -> None:
-        """Merge the first ends of the last round into the coordinator's model."""
+    def merge(
+        self, coordinator: Coordinator, ends: Sequence[ChunkEnd], meanwhile: Callable[[], object] = _nothing
+    ) -> None:
+        """Merge the first ends of the last round into the coordinator's model.
 
-    def resize(self, n: int, servers: int) -> None:
+        `meanwhile` is called while servers merge.
+        """
+
+    def resize(self, n: int, servers: int = 0) -> None:
         """Have `n` workers from the next round on, and as many merge servers as soon as they are ready."""
 
     def close(self) -> None:
@@ -97,11 +106,14 @@ class InlinePool:
         self._worker = worker
         return ends
 
-    def merge(self, coordinator: Coordinator, ends: Sequence[ChunkEnd]) -> None:
+    def merge(
+        self, coordinator: Coordinator, ends: Sequence[ChunkEnd], meanwhile: Callable[[], object] = _nothing
+    ) -> None:
         """Merge the first ends of the last round into the coordinator's model."""
         coordinator.merge(ends)
+        meanwhile()
 
-    def resize(self, n: int, servers: int) -> None:
+    def resize(self, n: int, servers: int = 0) -> None:
         """Do nothing: `PartitionedRun.resize` takes another pool."""
 
     def close(self) -> None:
@@ -220,7 +232,7 @@ class CrewPool(ABC, Generic[W, Sent]):
         """Number of merge servers that run or start."""
         return self.servers.size
 
-    def resize(self, n: int, servers: int) -> None:
+    def resize(self, n: int, servers: int = 0) -> None:
         """Have `n` workers from the next round on, and as many merge servers as soon as they are ready."""
         self._n, self.servers.n = n, servers
 
@@ -237,13 +249,17 @@ class CrewPool(ABC, Generic[W, Sent]):
             self._end()  # no worker may answer later
             raise
 
-    def merge(self, coordinator: Coordinator, ends: Sequence[ChunkEnd]) -> None:
+    def merge(
+        self, coordinator: Coordinator, ends: Sequence[ChunkEnd], meanwhile: Callable[[], object] = _nothing
+    ) -> None:
         """Merge the first ends of the last round into the coordinator's model, with the servers."""
         if not self.servers.owners:
             coordinator.merge(ends)
+            meanwhile()
             return
         try:
             self.servers.begin_merge([self._parts[number] for number in range(len(ends))])
+            meanwhile()
             shares = self.servers.end_merge(coordinator)
         except BaseException:
             self._end()

@@ -353,10 +353,22 @@ class PartitionedRun(Run):
         chunks, ends = chunks[:n], ends[:n]
         self._due = 0
         if ends:  # there are none at the end of a file, or if the first chunk has changed
-            self.pool.merge(self._coordinator, ends)
+            counts, rows = self.progress.counts(), list[str]()
+
+            def count() -> None:
+                for end in ends:
+                    self.progress.update(end.outcomes, emit=None if self.emit is None else rows.append)
+
+            try:
+                self.pool.merge(self._coordinator, ends, count)
+            except BaseException:
+                self.progress.recount(counts)
+                raise
             for end in ends:
                 self.diagnostics.add(end.problems)
-            self._hand_out([(chunk.block, end.outcomes) for chunk, end in zip(chunks, ends, strict=True)])
+            self._hand_out(
+                [(chunk.block, end.outcomes) for chunk, end in zip(chunks, ends, strict=True)], rows
+            )
             change.note([end.outcomes for end in ends])
         return n
 
@@ -373,15 +385,22 @@ class PartitionedRun(Run):
         if outcomes and not missing:
             change.confirm(begin, outcomes, [end.outcomes for end in ends])
 
-    def _hand_out(self, parts: list[tuple[Block, Outcomes]]) -> None:
-        """Count learnt blocks, pass them to the sinks, and have them returned next."""
+    def _hand_out(self, parts: list[tuple[Block, Outcomes]], rows: list[str] | None = None) -> None:
+        """Count learnt blocks, pass them to the sinks, and have them returned next.
+
+        If they are counted already, `rows` are those of the progress table.
+        """
         position = self.workspace.position
         n_events = sum(len(part) for part, _ in parts)
         self.workspace.position = position._replace(events=position.events + n_events)
         try:
+            for row in rows or ():
+                assert self.emit is not None
+                self.emit(row)
             for part, of_part in parts:
                 locate_outliers(part, of_part, self.diagnostics)
-                self.progress.update(of_part, emit=self.emit)
+                if rows is None:
+                    self.progress.update(of_part, emit=self.emit)
                 for sink in self.sinks:
                     sink.take(part, of_part)
         except UnexpectedEventsError as error:

@@ -136,7 +136,7 @@ class Servers(Generic[W, Sent]):
             self._prepare(coordinator, confirm)
 
     def _end_servers(self, coordinator: Coordinator) -> None:
-        """End all servers: the coordinator has all blocks. Workers need the shares of the last round."""
+        """End all servers, since the coordinator has all blocks; workers still need the last shares."""
         shares = self.shares
         self.end()
         self._servers, self.owners, self.shares = [], {}, shares

@@ -6,6 +6,7 @@ arrays are small: their used part is copied in full.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from onlineauto.learners.tree_records import Fit
 from onlineauto.state.schema import rebuild, receive, send
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from onlineauto.engine.records.ensemble import Ensemble
     from onlineauto.workspace.workspace import Workspace
@@ -64,14 +65,19 @@ def records_of(workspace: Workspace) -> dict[str, Any]:
     }
 
 
-def records_of_ensemble(ensemble: Ensemble) -> dict[str, Any]:
-    """Return the records of an ensemble that learning changes, by the prefix of their arrays."""
+def records_of_ensemble(ensemble: Ensemble, of: Collection[str] | None = None) -> dict[str, Any]:
+    """Return the records of an ensemble that learning changes, by the prefix of their arrays.
+
+    `of` names members; None for all.
+    """
     if not ensemble.on:
         return {}
     states = states_of(ensemble)
     members = zip(states.members, states.records, strict=True)
     return {ENSEMBLE: ensemble, f"{ENSEMBLE}.members": ensemble.members} | {
-        f"{ENSEMBLE}.members.{member.name}": state for member, state in members
+        f"{ENSEMBLE}.members.{member.name}": state
+        for member, state in members
+        if of is None or member.name in of
     }
 
 
@@ -84,17 +90,23 @@ def arrays_to_send(records: Mapping[str, Any]) -> Arrays:
     return {path: array for prefix, record in records.items() for path, array in send(record, prefix).items()}
 
 
-def rebuild_ensemble(ensemble: Ensemble, arrays: Mapping[str, NDArray[Any]]) -> Ensemble:
+def rebuild_ensemble(
+    ensemble: Ensemble, arrays: Mapping[str, NDArray[Any]], of: Collection[str] | None = None
+) -> Ensemble:
     """Return an ensemble with such arrays in place of its own; others are shared.
 
-    A regression whose statistics are among the arrays becomes `Settled`.
+    A regression whose statistics are among the arrays becomes `Settled`. `of` names the members that have
+    arrays; None for all.
     """
     changed = {
         prefix: _settled(rebuild(record, prefix, arrays), prefix, arrays)
-        for prefix, record in records_of_ensemble(ensemble).items()
+        for prefix, record in records_of_ensemble(ensemble, of).items()
     }
-    whole, members, *states = changed.values()
-    plain = PlainStates(states_of(ensemble).members, tuple(states))
+    whole, members = itertools.islice(changed.values(), 2)
+    states = tuple(
+        changed.get(prefix, record) for prefix, record in [*records_of_ensemble(ensemble).items()][2:]
+    )
+    plain = PlainStates(states_of(ensemble).members, states)
     return whole._replace(members=members._replace(states=plain))  # type: ignore[no-any-return]
 
 

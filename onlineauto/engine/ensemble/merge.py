@@ -11,6 +11,7 @@ tests merge.
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -61,7 +62,8 @@ if TYPE_CHECKING:
 class MergedPart(NamedTuple):
     """What one of several processes merges of the members' states, besides the cells that it is given."""
 
-    whole: Collection[str]  # members without cells and regressions
+    members: Collection[str]  # those that it merges
+    whole: Collection[str]  # those of them that have neither cells nor regressions
     actions: Mapping[str, Collection[int]]  # the merged actions of members that are regressions
 
 
@@ -120,7 +122,7 @@ def merge_states(
     for number, (member, state) in enumerate(
         zip(states_of(base).members, states_of(base).records, strict=True)
     ):
-        if part is not None and not (member.cells or member.least_squares or member.name in part.whole):
+        if part is not None and member.name not in part.members:
             states.append(state)
             continue
         own = [
@@ -228,12 +230,16 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
     """
     inputs, all_inputs = copy.deepcopy(base), [base, *ends]
     known = max(int(base.tally[Known.FEATURES]), 1)
-    for end in ends:
+    is_new = [False, *(not _has_names_of(end, base) for end in ends)]
+    for end in itertools.compress(all_inputs, is_new):
         _add_features(inputs, end)
         _add_actions(inputs, end)
     inputs.tally[Known.WIDEST] = max(branch_inputs.tally[Known.WIDEST] for branch_inputs in all_inputs)
     inputs.wide[:] = np.maximum(base.wide + sum(end.wide - base.wide for end in ends), 0)
-    numbers = [_numbers_of(inputs, branch_inputs) for branch_inputs in all_inputs]
+    index = _numbers_of(inputs, base)
+    numbers = [
+        _numbers_of(inputs, end) if new else index for end, new in zip(all_inputs, is_new, strict=True)
+    ]
     for number in range(min(int(inputs.tally[Known.NUMBERS]), MOST_NUMBERS)):
         _merge_number(inputs, base, number, list(zip(ends, numbers[1:], strict=True)), known)
     actions = [_actions_of(inputs, branch_inputs) for branch_inputs in all_inputs]
@@ -241,13 +247,30 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
         _event_counts(end, input_of_action) for end, input_of_action in zip(all_inputs, actions, strict=True)
     ]
     inputs.seen[:] = counts[0] + sum(count - counts[0] for count in counts[1:])
+    index = _inputs_of(inputs, base, index, known)
+    moved = [
+        _inputs_of(inputs, end, number, known) if new else index
+        for end, number, new in zip(all_inputs, numbers, is_new, strict=True)
+    ]
     branches = [
-        Branch(
-            None, _inputs_of(inputs, end, number, known), number, action, np.stack([counts[0], count], axis=1)
-        )
-        for end, number, action, count in zip(all_inputs, numbers, actions, counts, strict=True)
+        Branch(None, own, number, action, np.stack([counts[0], count], axis=1))
+        for own, number, action, count in zip(moved, numbers, actions, counts, strict=True)
     ]
     return inputs, branches
+
+
+_NAMES = ("feature", "input", "number", "names", "action")
+_NUMBERS = ("of_number", "bins", "of_bin")
+_TALLIES = (Known.FEATURES, Known.NUMBERS, Known.ACTIONS)
+
+
+def _has_names_of(end: Inputs, base: Inputs) -> bool:
+    """Return whether a branch has found no new feature, number, bin or action, as most have not."""
+    return (
+        all(end.tally[tally] == base.tally[tally] for tally in _TALLIES)
+        and all(np.array_equal(getattr(end, name), getattr(base, name)) for name in _NAMES)
+        and all(np.array_equal(getattr(end.numbers, name), getattr(base.numbers, name)) for name in _NUMBERS)
+    )
 
 
 def _features_of(inputs: Inputs) -> dict[int, int]:

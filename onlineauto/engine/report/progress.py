@@ -238,6 +238,8 @@ class ProgressTable(Counters):
     def _add_up(self, outcomes: Outcomes) -> tuple[_Terms, _Totals]:
         weight, loss = outcomes.weight.astype(np.float64), outcomes.loss.astype(np.float64)
         labelled, held_out = outcomes.labelled, outcomes.holdout & outcomes.labelled
+        if not held_out.any():
+            return self._add_up_all(labelled, weight, loss)
         terms = _Terms(
             np.where(held_out, 0, loss), np.where(held_out, weight, 0), np.where(held_out, loss, 0)
         )
@@ -251,6 +253,25 @@ class ProgressTable(Counters):
             loss=_running_sums(self.sum_loss, terms.loss),
             held_weight=_running_sums(self.holdout_weight, terms.held_weight),
             held_loss=_running_sums(self.holdout_loss, terms.held_loss),
+        )
+
+    def _add_up_all(
+        self, labelled: NDArray[np.bool_], weight: NDArray[np.float64], loss: NDArray[np.float64]
+    ) -> tuple[_Terms, _Totals]:
+        """Add up events of which none is held out."""
+        none = np.broadcast_to(0.0, len(loss))
+        of_labelled = _running_sums(self.weighted_labelled, np.where(labelled, weight, 0))
+        of_others = np.broadcast_to(self.weighted_unlabelled, len(loss))
+        if not labelled.all():
+            of_others = _running_sums(self.weighted_unlabelled, np.where(labelled, 0, weight))
+        return _Terms(loss, none, none), _Totals(
+            example_number=np.arange(self.example_number + 1, self.example_number + len(loss) + 1),
+            labelled=of_labelled,
+            unlabelled=of_others,
+            weight=of_labelled + of_others,
+            loss=_running_sums(self.sum_loss, loss),
+            held_weight=np.broadcast_to(self.holdout_weight, len(loss)),
+            held_loss=np.broadcast_to(self.holdout_loss, len(loss)),
         )
 
     def _keep_totals(self, outcomes: Outcomes, totals: _Totals) -> None:

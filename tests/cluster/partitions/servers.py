@@ -91,15 +91,16 @@ class Node:
         self._owner, self._dies, self._is_dead = owner, dies, False
         self._answer: Any = None
 
-    def send(self, _: str, method: str, output: str, *messages: Any) -> None:
-        """Call a method."""
-        del output
+    def send(self, method: str, *arguments: Any) -> None:
+        """Call a method, whose name is the first of the arguments of "call"."""
+        assert method == "call"
+        name, _, *messages = arguments
         self._is_dead = self._is_dead or self._dies()
         if not self._is_dead:
             trees = [
                 unpack(bytearray(message)) if isinstance(message, bytes) else message for message in messages
             ]
-            answer, results = getattr(self._owner, method)(*trees)
+            answer, results = getattr(self._owner, name)(*trees)
             self._answer = answer, [b"".join(pack(result)) for result in results]
             self._is_dead = self._dies()
 
@@ -112,7 +113,8 @@ class Node:
     def close(self) -> None:
         """End the node."""
 
-    kill = close
+    def kill(self) -> None:
+        """End the node."""
 
 
 class NodePool(CrewPool[Node, bytes]):
@@ -148,4 +150,5 @@ class NodePool(CrewPool[Node, bytes]):
     def received(self, worker: Node, message: Any) -> tuple[Any, list[bytes]]:
         """Return an answer and its messages."""
         del worker
-        return message
+        answer, results = message
+        return answer, results

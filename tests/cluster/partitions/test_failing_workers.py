@@ -137,14 +137,14 @@ def test_a_run_whose_pool_has_failed_goes_on_with_new_processes(
 
 def test_a_worker_whose_disk_is_full_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file cannot be written where a directory is."""
-    send = local.ProcessPool._send
+    send = local.ProcessPool.send
 
     def obstruct(self: local.ProcessPool, name: str, tree: Any) -> str:
         if name == "chunk0":
-            Path(self._folder, "end0").mkdir()
+            Path(self._folder, "end0.0").mkdir()
         return send(self, name, tree)
 
-    monkeypatch.setattr(local.ProcessPool, "_send", obstruct)
+    monkeypatch.setattr(local.ProcessPool, "send", obstruct)
     with run_of(workers=2) as run, pytest.raises(WorkersError, match=r"a worker cannot .*end0"):
         run.step()
     assert [*folder.iterdir()] == []
