@@ -53,6 +53,7 @@ class Costs(NamedTuple):
     chunk: float  # of a worker, for each chunk: adopt the base, find and pack what has changed
     found: float  # of the coordinator, for each event, while workers learn: find where it ends
     counted: float  # of the coordinator, for each event: count it
+    counts: float  # of the coordinator, for each chunk: count its events
     head: float  # of the coordinator, for each round: learn the first events
     round: float  # of the coordinator, for each round: all the rest
     share: float  # of the server that merges longest, for each round
@@ -216,16 +217,19 @@ def measure_costs(path: Path, *, schedule: RoundSchedule, partitions: int, serve
     run = PartitionedRun(Workspace(**OPTIONS), path, partitions=partitions, schedule=schedule)
     run.pool = pool = _NodePool(run.workspace.configuration.command(kept=True), servers)
     of_heads, counts = _Timer(run.workspace, "learn_block"), _Timer(ProgressTable, "update")
-    events = sum(len(block) for block, _ in run)
+    sizes = [len(block) for block, _ in run]
+    events, counted = sum(sizes), [*zip(sizes, counts.seconds, strict=True)]
     for timer in (of_heads, counts):
         timer.restore()
     rounds = pool.rounds[2:]  # workers and servers adopt the full base in the first
     of_chunk, of_event = _line([chunk for each in rounds for chunk in each.chunks])
+    of_counts, of_counted = _line(counted)
     return Costs(
         event=of_event,
         chunk=of_chunk,
         found=sum(each.looked for each in pool.rounds) / events,
-        counted=sum(counts.seconds) / events,
+        counted=of_counted,
+        counts=of_counts,
         head=float(np.median(of_heads.seconds[1:])),
         round=float(np.mean([each.coordinator for each in rounds])),
         share=float(np.mean([each.share for each in rounds])),
@@ -245,7 +249,8 @@ def simulate(costs: Costs, workers: int, *, events: int) -> float:
     The coordinator learns the head, packs the base and receives ends while workers wait, and counts events
     while servers merge. It finds the events of the next round while workers learn.
     """
-    alone = costs.coordinator + max(costs.share, events * costs.counted)
+    counting = workers * costs.counts + events * costs.counted
+    alone = costs.coordinator + max(costs.share, counting)
     learning = costs.chunk + events / workers * costs.event
     return events / (alone + max(learning, events * costs.found))
 
@@ -273,15 +278,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\nCosts of a round in ms of CPU time, and a simulation of as many workers as chunks\n")
         head = ["chunks", "servers", "coordinator", "longest server", "worker", "events/s", "efficiency"]
         print(kit.table(head))
-        for partitions in given.partitions:
-            for servers in given.servers:
-                costs = measure_costs(path, schedule=RoundSchedule(), partitions=partitions, servers=servers)
-                rate = simulate(costs, partitions, events=longest * partitions)
-                print(
-                    f"| {partitions} | {servers} | {1e3 * costs.coordinator:.1f} | {1e3 * costs.share:.1f} "
-                    f"| {1e3 * costs.chunk:.1f} + {1e6 * costs.event:.2f} µs an event, counted "
-                    f"{1e6 * costs.counted:.3f} | {rate:,.0f} | {rate / partitions / one:.2f} |"
-                )
+        measured = {
+            (partitions, servers): measure_costs(
+                path, schedule=RoundSchedule(), partitions=partitions, servers=servers
+            )
+            for partitions in given.partitions
+            for servers in given.servers
+        }
+        event = float(np.median([costs.event for costs in measured.values()]))  # servers do not affect it
+        for (partitions, servers), costs in measured.items():
+            rate = simulate(costs._replace(event=event), partitions, events=longest * partitions)
+            print(
+                f"| {partitions} | {servers} | {1e3 * costs.coordinator:.1f} | {1e3 * costs.share:.1f} "
+                f"| {1e3 * costs.chunk:.1f} | {rate:,.0f} | {rate / partitions / one:.2f} |"
+            )
     return 0
 
 

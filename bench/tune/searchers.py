@@ -129,7 +129,7 @@ def main(words: Sequence[str] | None = None) -> int:
         seeds=16,
         workers=1,
         only=kit.Option("", "a part of the problem's name"),
-        searchers=kit.Option(["random", "tpe", "gp", "cmaes"], choices=SEARCHERS),
+        searchers=kit.Option(["random", "auto", "tpe", "gp", "cmaes"], choices=SEARCHERS),
     ).parse_args(words)
     print("| problem | searcher | 50 trials | 100 trials | 200 trials ± standard error | CPU ms a trial |")
     for problem in PROBLEMS:

@@ -28,6 +28,7 @@ MULTI: Final = 20
 """The budget where there are several levels, in trials at the highest one."""
 OURS: Final[dict[str, tuple[str, str]]] = {
     "random": ("fifo", "random"),
+    "auto": ("fifo", "auto"),
     "TPE: the default": ("fifo", "tpe"),
     "GP": ("fifo", "gp"),
     "CMA-ES": ("fifo", "cmaes"),

@@ -260,7 +260,7 @@ class CrewPool(ABC, Generic[W, Sent]):
         try:
             self.servers.begin_merge([self._parts[number] for number in range(len(ends))])
             meanwhile()
-            shares = self.servers.end_merge(coordinator)
+            shares = self.servers.end_merge()
         except BaseException:
             self._end()
             raise

@@ -93,7 +93,7 @@ class Servers(Generic[W, Sent]):
         self._servers: list[int] = []  # that own blocks
         self._last_number = -1
         self._plan: _Plan | None = None
-        self._sizes: dict[Block, float] = {}
+        self._merged: list[SentState] = []  # the last shares
         self._versions: WeakKeyDictionary[W, int] = WeakKeyDictionary()
         self._parts: list[list[Sent]] = []
         self._jobs: dict[int, _Job] = {}
@@ -231,11 +231,14 @@ class Servers(Generic[W, Sent]):
                 self._drop(number)
 
     def _all_sizes(self, coordinator: Coordinator) -> dict[Block, float]:
-        """Return the size of each block: about how many numbers a round changes in it."""
-        if not self._sizes:
-            workspace, base = coordinator.workspace, coordinator.full_base()
-            self._sizes = Division.of(workspace, {}, base.state.dense).sizes(base.state)
-        return {block: 1.0 + self._sizes.get(block, 0.0) for block in blocks_of(coordinator.workspace)}
+        """Return the size of each block: about how long the last round took to merge in it."""
+        workspace = coordinator.workspace
+        merged = self._merged or [coordinator.full_base().state]
+        division = Division.of(workspace, {}, {})
+        sizes: dict[Block, float] = {}
+        for share in merged:
+            sizes |= division.sizes(share)
+        return {block: 1.0 + sizes.get(block, 0.0) for block in blocks_of(workspace)}
 
     def adopt(self, bases: Bases[Sent]) -> None:
         """Send the next base to all servers, without waiting for their answers."""
@@ -266,7 +269,7 @@ class Servers(Generic[W, Sent]):
             position = self.numbers.index(number)
             self._send(_Job(number, "merge", f"share{number}", tuple(part[position] for part in self._parts)))
 
-    def end_merge(self, coordinator: Coordinator) -> list[SentState]:
+    def end_merge(self) -> list[SentState]:
         """Return what the servers have merged; those that die are replaced."""
         shares: dict[int, Sent] = {}
         while len(shares) < len(self.numbers):
@@ -278,11 +281,7 @@ class Servers(Generic[W, Sent]):
                     [shares[job.server]] = result[1]
         self.shares = [shares[number] for number in self.numbers]
         merged = [state_of_tree(self._transport.read(share)) for share in self.shares]
-        if merged:
-            division = Division.of(coordinator.workspace, self.owners, {})
-            self._sizes = {}
-            for share in merged:
-                self._sizes |= division.sizes(share)
+        self._merged = merged or self._merged
         return merged
 
     def _start(self) -> int:
