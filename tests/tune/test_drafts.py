@@ -117,8 +117,10 @@ def test_threads_propose_at_the_same_time() -> None:
         while (job := study.ask()) is not None:
             study.tell(job, loss_of(job.config, 1))
 
+    began = time.perf_counter()
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: work(), range(4)))
+    assert time.perf_counter() - began < 40 * 0.04 * 0.75  # the sum of all proposals is 1.6 s
     assert Sleeping.most == 4
     configs = [tuple(trial.config.items()) for trial in study.trials]
     assert len(configs) == len(set(configs)) == 40

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.tune import Float, State, Study, Workers, create_study
+from onlineauto.tune import Float, Job, Scheduler, State, Study, Workers, create_study
 from onlineauto.tune.schedulers.asha import Asha
+from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.fifo import FifoScheduler
+from onlineauto.tune.schedulers.hyperband import Hyperband
+from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.tune.schedulers.scheduler import WaitingTrial
 from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.store.store_reader import StoreReader
@@ -137,6 +141,43 @@ def test_waiting_jobs_begin_when_there_is_no_other() -> None:
     other = Study.load("study", storage=store, scheduler=Later())
     assert state_of(other) == state_of(study)
     assert not other.skipped
+
+
+@pytest.mark.parametrize("base", [FifoScheduler, Asha, Dehb, Hyperband, Pbt])
+def test_any_order_of_the_queue_has_one_state_in_all_processes(base: type[Scheduler]) -> None:
+    draw = Random(3)
+
+    def choose(_: object, waiting: Sequence[WaitingTrial], free: Mapping[str, float]) -> Any:
+        return draw.choice([None, *range(len(waiting))])
+
+    kind = type("Random", (base,), {"name": "random-order", "choose": choose})
+    for _ in range(6):
+        store = MemoryStore()
+        first = Study(SPACE, kind(), max_resource=9, max_trials=draw.choice([6, 20]), storage=store)
+        studies = [first, Study.load("study", storage=store, scheduler=kind())]
+        jobs: list[tuple[Study, Job]] = []
+        for _ in range(80):
+            study, what = draw.choice(studies), draw.random()
+            if what < 0.2 and len(study.trials) < 6:
+                study.enqueue({"size": draw.random()})
+            elif what < 0.5 or not jobs:
+                job = study.ask()
+                jobs += [] if job is None else [(study, job)]
+            else:
+                owner, job = jobs.pop(draw.randrange(len(jobs)))
+                if what < 0.75:
+                    owner.release(job)
+                else:
+                    owner.tell(job, draw.random())
+        for owner, job in jobs:
+            owner.tell(job, draw.random())
+        while (job := studies[1].ask()) is not None:
+            studies[1].tell(job, draw.random())
+        first.refresh()
+        again = Study.load("study", storage=store, scheduler=kind())
+        assert state_of(first) == state_of(studies[1]) == state_of(again)
+        assert first.is_done
+        assert not again.skipped
 
 
 @pytest.mark.parametrize("index", [3, -1, "first", True])
