@@ -68,3 +68,4 @@ PRIORITIES: Parts[Priority] = Parts(
 )
 """Priorities by their names on the command line."""
 register = PRIORITIES.register
+"""Make a priority known by its name; see `onlineauto.options.Parts.register`."""

@@ -61,7 +61,10 @@ EXPLORERS: Parts[Explorer] = Parts(
 
 Register an explorer before a model that uses it is created or loaded.
 """
-register, extend = EXPLORERS.register, EXPLORERS.extend
+register = EXPLORERS.register
+"""Make an explorer known by its name; see `onlineauto.options.Parts.register`."""
+extend = EXPLORERS.extend
+"""Add the options of explorers, also of those registered later, to a registry of options."""
 
 
 def explorer_keywords(explorer: str | Explorer) -> dict[str, Any]:

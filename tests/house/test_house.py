@@ -273,6 +273,7 @@ EXTRAS_IN_USE = (
     "sklearn",
     "tune",
     "zstd",
+    "xgboost",
 )
 """Extras that the package imports where it is asked to."""
 

@@ -19,3 +19,4 @@ ORACLES: Parts[Oracle] = Parts(
 )
 """Oracles by their names on the command line."""
 register = ORACLES.register
+"""Make an oracle known by its name; see `onlineauto.options.Parts.register`."""

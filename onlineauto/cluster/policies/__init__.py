@@ -38,3 +38,4 @@ POLICIES: Parts[type[ClusterPolicy]] = Parts(
 )
 """Policies by name; called without arguments, each begins without knowledge of the jobs."""
 register = POLICIES.register
+"""Make a policy known by its name; see `onlineauto.options.Parts.register`."""

@@ -97,7 +97,12 @@ MEMBERS = Members(
     },
 )
 """The members, by name."""
-register, unregister, extend = MEMBERS.register, MEMBERS.unregister, MEMBERS.extend
+register = MEMBERS.register
+"""Make a member known by its name; see `onlineauto.options.Parts.register`."""
+unregister = MEMBERS.unregister
+"""Remove a member that was registered."""
+extend = MEMBERS.extend
+"""Add the options of members, also of those registered later, to a registry of options."""
 
 DEFAULT = ",".join(name for name, entry in MEMBERS.items() if entry.default)
 """The default of ``--members``."""

@@ -38,3 +38,4 @@ SCHEDULERS: Parts[type[Scheduler]] = Parts(
 )
 """Schedulers by name."""
 register = SCHEDULERS.register
+"""Make a scheduler known by its name; see `onlineauto.options.Parts.register`."""

@@ -29,3 +29,4 @@ SEARCHERS: Parts[type[Searcher]] = Parts(
 )
 """Searchers by name."""
 register = SEARCHERS.register
+"""Make a searcher known by its name; see `onlineauto.options.Parts.register`."""

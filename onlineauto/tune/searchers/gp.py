@@ -296,8 +296,9 @@ def improvement(mean: np.ndarray, deviation: np.ndarray, least: float) -> np.nda
     """
     z = (least - mean) / deviation
     density = -0.5 * z * z - 0.5 * log(2 * np.pi)
-    near = np.maximum(z, -20.0)
+    near = np.clip(z, -20.0, 30.0)
     tails = np.array([0.5 * erfc(-score / sqrt(2)) for score in near.tolist()])
     ratio = near * tails * np.exp(0.5 * near * near + 0.5 * log(2 * np.pi))
     logs = np.where(z > -20, np.log1p(np.maximum(ratio, -1 + 1e-12)), -2 * np.log(np.maximum(-z, 1.0)))
+    logs = np.where(z > 30, np.log(np.maximum(z, 1.0)) - density, logs)
     return np.asarray(density + logs + np.log(deviation))
