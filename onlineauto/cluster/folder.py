@@ -12,7 +12,6 @@ lock                locked while a cluster runs
 
 from __future__ import annotations
 
-import fcntl
 import importlib
 import logging
 import os
@@ -27,6 +26,11 @@ import msgspec
 
 from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.formats.sources.replaced_file import replacing
+
+try:
+    import fcntl
+except ImportError:  # this system has no flock()
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -229,13 +233,18 @@ class ClusterFolder:
         InputError
             Another cluster runs on this folder, or the folder cannot be used.
         """
+        if fcntl is None:
+            raise OptionError("a folder for jobs needs flock(), which this system does not have")
         self._make()
+        begin = time.time() - 0.1  # clocks of files are coarser
         with (self.path / "lock").open("ab") as file:
             # is_running holds the lock for an instant
             if not _wait(lambda: _is_locked(file, fcntl.LOCK_EX), _LOCKING):
                 raise InputError(f"another cluster runs on {self.path}: give each cluster its own folder")
             stop = self.path / "stop"
-            stop.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                if stop.stat().st_mtime < begin:  # a request to an earlier cluster
+                    stop.unlink()
             serving = _Serving(self.path)
             try:
                 cluster.run(watch=serving.look, wait=True)

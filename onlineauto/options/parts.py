@@ -169,7 +169,7 @@ class Parts(Mapping[str, P]):
         found = self._found()[name]
         try:
             part = found.load()
-        except (ImportError, AttributeError) as error:
+        except Exception as error:  # the module of another package may raise any
             raise OptionError(
                 f"the {self.kind} {name}, {found.value}, cannot be imported: {error}"
             ) from error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError, short_repr
 from onlineauto.tune.active_trial import ActiveTrial
+from onlineauto.tune.plain import count
 from onlineauto.tune.spaces.space import OpenSpace
 from onlineauto.tune.study import Study
 from onlineauto.tune.study_view import StudyDirection
@@ -114,7 +115,7 @@ class ObjectiveStudy(Study):
         """
         if isinstance(trial, Job):
             trial = trial.trial
-        number = trial.number if isinstance(trial, ActiveTrial) else trial
+        number = trial.number if isinstance(trial, ActiveTrial) else count("trial", trial, 0)
         active, known = self._asked.get(number), self._replica.progress.trials.get(number)
         if active is None:
             if skip_if_finished and known is not None and self.copied(known).state.is_finished():
@@ -122,7 +123,7 @@ class ObjectiveStudy(Study):
             raise OptionError(f"trial = {short_repr(number)} has ended, or this study has not asked for it")
         ended = str(getattr(state, "name", state or TrialState.COMPLETE))
         if ended == TrialState.COMPLETE and values is not None:
-            active.end(values)
+            active.end(values[0] if isinstance(values, list | tuple) and len(values) == 1 else values)
         elif ended == TrialState.PRUNED and values is None:
             active.prune()
         elif ended == TrialState.FAIL and values is None:

@@ -338,8 +338,7 @@ class Progress(PlainState):
         except OptionError as error:
             raise UnfitRecord(str(error)) from error
         self.searcher.enqueue(config)
-        if record.get("user_attrs"):
-            self._enqueued_attrs.append((config, record["user_attrs"]))
+        self._enqueued_attrs.append((config, record.get("user_attrs") or {}))
         over = self.is_done
         if self.searcher.left >= 0:
             self.scheduler.extend(self.scheduler.setting)  # the config needs a job when the others have ended

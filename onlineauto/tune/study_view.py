@@ -165,8 +165,10 @@ class StudyView:
                 **(
                     {
                         f"values_{name}": value
-                        for name, value in zip(
-                            names or trial.objectives, trial.objectives.values(), strict=True
+                        for name, value in (
+                            zip(names or trial.objectives, trial.objectives.values(), strict=True)
+                            if trial.objectives
+                            else ()
                         )
                     }
                     or {"value": trial.value}

@@ -62,8 +62,12 @@ class Terminator(Stopper):
         if not 0 <= number(min_improvement) < inf:
             raise OptionError(f"min_improvement = {min_improvement!r}: give a number of at least 0")
         self._least, self._chance, self._alpha = float(min_improvement), float(chance), 1 - float(confidence)
-        self._study: StudyView | None = None
         self._lock = Lock()
+        self._watch(None)
+
+    def _watch(self, study: StudyView | None) -> None:
+        """Begin to observe a study."""
+        self._study = study
         self._seen: set[int] = set()
         self._version = -1
         self._best = inf
@@ -72,8 +76,19 @@ class Terminator(Stopper):
         """The upper bound of the probability that the next trial improves the best value."""
 
     def on_begin(self, study: Any) -> None:
-        """Receive the study before a run."""
-        self._study = study
+        """Receive the study before a run.
+
+        Raises
+        ------
+        OptionError
+            If the study has several objectives.
+        """
+        with self._lock:
+            if study is self._study:
+                return
+            if len(study._replica.progress.objectives) > 1:  # noqa: SLF001 - of the same package
+                raise OptionError("a Terminator needs a study with one objective")
+            self._watch(study)
 
     def ends_run(self) -> bool:
         """Return whether the bound is at most `chance`."""
@@ -84,7 +99,7 @@ class Terminator(Stopper):
     def __call__(self, study: Any, trial: Any) -> None:
         """Stop a study of an objective if the bound is at most `chance`."""
         del trial
-        self._study = study
+        self.on_begin(study)
         if self.ends_run():
             study.stop()
 

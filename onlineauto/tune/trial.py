@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from onlineauto.errors import OptionError
@@ -180,6 +181,10 @@ class FrozenTrial:
         self._trial, self._curves = trial, curves
         self.state = TrialState.of(trial, max_resource)
         self.values = list(trial.objectives.values()) or (None if trial.value is None else [trial.value])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy, which does not follow the study."""
+        return self.__dict__ | {"_curves": partial(dict, {self.number: self.intermediate_values})}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # while a copy is made

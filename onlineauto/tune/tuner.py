@@ -98,7 +98,8 @@ class TrialError(Exception):
         name, _, message = trial.error.partition(": ")
         kind = getattr(builtins, name, None)
         error = cls(trial.error)
-        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, UnicodeError):
+        others = UnicodeError, BaseExceptionGroup  # whose arguments are not a message
+        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, others):
             error = type(name, (cls, kind), {})(message)
         error.traceback = trial.traceback
         return error

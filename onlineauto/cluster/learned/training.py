@@ -335,6 +335,8 @@ class Learner:
             self.actor.steps, self.critic.steps = tree["steps"]
             self.slots, self.size = tree["slots"], tree["size"]
             self.replay = Sample(**tree["replay"]) if tree["replay"] else None
+            if self.replay is not None and len({len(array) for array in self.replay}) != 1:
+                raise ValueError("the arrays of the replay differ in length")
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{os.fspath(path)}: not the state of a living policy: {error}") from error
 
@@ -398,6 +400,8 @@ class Learner:
         sample = Sample._make(
             [*(array[rows] for array in flat), *(array[rows].astype(np.float32) for array in new)]
         )
+        if self.replay is not None and self.replay.jobs.shape[1:] != sample.jobs.shape[1:]:
+            self.replay = None  # of a cluster with another number of places
         kept = sample if self.replay is None else joined([self.replay, sample])
         most = max(settings.replay, len(sample.actions))
         self.replay = Sample._make(array[-most:] for array in kept)

@@ -21,7 +21,6 @@ from onlineauto.cluster.partitions.assignment import assign
 from onlineauto.cluster.partitions.division import Division, blocks_of
 from onlineauto.cluster.partitions.messages import state_of_tree
 from onlineauto.cluster.partitions.scaling_clock import NodeTiming, ScalingClock
-from onlineauto.errors import OnlineautoError
 from onlineauto.work.crew import Crew, W, WorkerLost
 
 if TYPE_CHECKING:
@@ -168,14 +167,16 @@ class Servers(Generic[W, Sent]):
         owners = assign(self._all_sizes(coordinator), self.owners, servers)
         speed = 1.0 / self._round_time
         answers = [*self._confirm(0), *confirm(0)]
+        if not answers:
+            return  # all nodes have died, and others begin
         clock = ScalingClock(
             {name: NodeTiming(version, speed, seconds) for name, version, seconds in answers}
         )
         while not clock.is_confirmed:
-            heard = set()
-            for name, version, _ in [*self._confirm(clock.start), *confirm(clock.start)]:
+            heard, start = set(), clock.start
+            for name, version, _ in [*self._confirm(start), *confirm(start)]:
                 heard.add(name)
-                clock.confirm(name, clock.start, version)
+                clock.confirm(name, start, version)
             for name in {name for name, *_ in answers} - heard:
                 clock.remove(name)
         self._plan = _Plan(servers, owners, clock)
@@ -340,8 +341,6 @@ class Servers(Generic[W, Sent]):
             self._crew.release(node)
             self._registered.add(number)
             answer, outputs = self._transport.received(node, message)
-            if isinstance(answer, dict):
-                raise OnlineautoError(f"a merge server cannot continue: {answer['error']}")
             ended.append((job, (answer, outputs)))
         return ended
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from onlineauto.tune.searchers.searcher import Searcher
 
 _VARIANTS = ("promotion", "stopping")
+_LATEST_PAIRS = 64
+"""Number of latest promoted trials whose losses at two rungs are compared."""
 
 
 class Asha(FifoScheduler):
@@ -141,6 +143,7 @@ class Asha(FifoScheduler):
     def _compare_rungs(self, trial: int, loss: float) -> None:
         """Begin new trials at the next rung if the lowest one misleads."""
         self._pairs += [(before, loss) for before, number in self._rungs[self._lowest] if number == trial]
+        self._pairs = self._pairs[-_LATEST_PAIRS:]
         if self._lowest < len(self.levels) - 2 and mislead(self._pairs):
             self._lowest += 1
             self._pairs = []

@@ -6,6 +6,7 @@ Both formulas use whole numbers, because a logarithm with a small rounding error
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Final
@@ -172,7 +173,8 @@ def mislead(pairs: Sequence[tuple[float, float]]) -> bool:
     """
     if len(pairs) < _PAIRS:
         return False
-    ranks = [[sorted(column).index(value) for value in column] for column in zip(*pairs, strict=True)]
+    columns = [(column, sorted(column)) for column in zip(*pairs, strict=True)]
+    ranks = [[bisect_left(ascending, value) for value in column] for column, ascending in columns]
     n, distance = len(pairs), sum((one - other) ** 2 for one, other in zip(*ranks, strict=True))
     return bool(1 - 6 * distance / (n * (n * n - 1)) < _CORRELATION)
 

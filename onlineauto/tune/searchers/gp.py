@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from onlineauto.errors import OptionError
 from onlineauto.tune.searchers.observations import Observations
 from onlineauto.tune.searchers.searcher import Searcher
-from onlineauto.tune.spaces import Int
+from onlineauto.tune.spaces import Float, Int
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -144,6 +144,9 @@ class GpSearcher(Searcher):
             if parameter.categories:
                 words = [parameter.decode(code) for code in codes[:, block].tolist()]
                 codes[:, block] = np.array([parameter.encode(word) for word in words]).reshape(len(codes), -1)
+            elif isinstance(parameter, Int | Float) and parameter.step is not None:
+                steps = np.minimum((codes[:, block.start] * parameter.size).astype(int), parameter.size - 1)
+                codes[:, block.start] = (steps + 0.5) / parameter.size
             elif isinstance(parameter, Int) and parameter.size <= _MOST_VALUES:
                 values = range(parameter.low, parameter.high + 1)
                 centres = np.array([parameter.encode(value)[0] for value in values])

@@ -77,7 +77,7 @@ class Observations(PlainState):
         the ranks stand for the losses.
         """
         losses = np.array([self.losses[row] for row in rows])
-        if len({self.levels[row] for row in rows}) > 1 or not (losses < INFEASIBLE).all():
+        if len({self.levels[row] for row in rows}) > 1 or not (np.abs(losses) < INFEASIBLE).all():
             rank = {row: index for index, row in enumerate(self.order(rows))}
             return np.array([NormalDist().inv_cdf((rank[row] + 0.5) / len(rows)) for row in rows])
         middle = float(np.median(losses))

@@ -185,6 +185,10 @@ def _at_step(low: float, n_steps: int, step: float) -> Any:
     return type(low + step)(Decimal(str(low)) + n_steps * Decimal(str(step)))
 
 
+_MOST_STEPS = 2**53
+"""Maximum number of steps of a `Float`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Float(Parameter):
     """A number between two bounds, both included.
@@ -233,6 +237,8 @@ class Float(Parameter):
             step = _checked_step("Float", self.step, self.log)
             object.__setattr__(self, "step", step)
             n_steps = int((Decimal(str(self.high)) - Decimal(str(self.low))) / Decimal(str(step)))
+            if n_steps > _MOST_STEPS:
+                raise OptionError(f"Float: step = {step!r} gives more than 2^53 values: leave it out")
             object.__setattr__(self, "high", _at_step(self.low, n_steps, step))
         self._check_prior()
 
