@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,27 +27,41 @@ class Handle:
         self._object = self._thread.submit(lambda: kind(*map(get, arguments)))
 
     def __getattr__(self, name: str) -> Any:
-        def remote(*arguments: Any) -> Future[Any]:
-            answer: Future[Any] = Future()
-            self.pending.append(answer)
+        return SimpleNamespace(
+            remote=partial(self._call, name),
+            options=lambda num_returns=1, **_: SimpleNamespace(
+                remote=partial(self._call, name, num_returns=num_returns)
+            ),
+        )
 
-            def call() -> None:
-                try:
-                    value = getattr(self._object.result(), name)(*map(get, arguments))
+    def _call(self, name: str, *arguments: Any, num_returns: int = 1) -> Any:
+        """Call a method; return a reference, or a list of references to the parts of its result."""
+        answers = [Future[Any]() for _ in range(num_returns)]
+        self.pending += answers
+
+        def call() -> None:
+            try:
+                value = getattr(self._object.result(), name)(*map(get, arguments))
+                for answer, part in zip(answers, value if num_returns > 1 else [value], strict=True):
                     if not answer.done():
-                        answer.set_result(value)
-                except Exception as error:
-                    answer.set_exception(RayTaskError(f"{error!r}"))
+                        answer.set_result(part)
+            except Exception as error:
+                fail(answers, RayTaskError(f"{error!r}"))
 
-            if self.is_dead:
-                answer.set_exception(RayError("lost\nThe actor is dead"))
-            elif name == "heartbeat":
-                call()
-            else:
-                self._thread.submit(call)
-            return answer
+        if self.is_dead:
+            fail(answers, RayError("lost\nThe actor is dead"))
+        elif name == "heartbeat":
+            call()
+        else:
+            self._thread.submit(call)
+        return answers if num_returns > 1 else answers[0]
 
-        return SimpleNamespace(remote=remote, options=lambda **_: SimpleNamespace(remote=remote))
+
+def fail(answers: list[Future[Any]], error: RayError) -> None:
+    """Answer with an error, unless there is an answer."""
+    for answer in answers:
+        if not answer.done():
+            answer.set_exception(error)
 
 
 def new_module() -> Any:
@@ -98,6 +113,4 @@ def kill(handle: Handle, *, no_restart: bool = True) -> None:
     """End an actor: its calls are never answered."""
     del no_restart
     handle.is_dead = True
-    for answer in handle.pending:
-        if not answer.done():
-            answer.set_exception(RayError("lost\nThe actor is dead"))
+    fail(handle.pending, RayError("lost\nThe actor is dead"))

@@ -118,10 +118,10 @@ def test_repeated_deaths_of_actors_end_the_run(ray: Any, monkeypatch: pytest.Mon
         def ready(self) -> None:
             pass
 
-        def learn(self, base: bytes, chunk: bytes) -> bytes:  # noqa: ARG002
+        def call(self, method: str, n_results: int, *arguments: bytes) -> tuple[bytes, ...]:  # noqa: ARG002
             for handle in ray.handles:
                 fake_ray.kill(handle)
-            return b""
+            return (b"",) * (1 + n_results)
 
     monkeypatch.setattr("onlineauto.cluster.partitions.on_ray.WorkerActor", Dying)
     with pytest.raises(WorkersError, match=r"workers have died 9 times in a row; .* The actor is dead"):

@@ -119,7 +119,7 @@ class Parzen:
         codes = np.hstack([mask, mask * numbers, mask * numbers**2])
         heights = np.where(self._exist, self._heights, 0.0) - scale * self._around**2 / 2
         factors = np.hstack([heights, scale * self._around, -scale / 2])
-        step = max(_ONE_THREAD // codes.size, 1)
+        step = max(_ONE_THREAD // max(codes.size, 1), 1)
         parts = [codes @ factors[row : row + step].T for row in range(0, len(factors), step)]
         logs = np.hstack(parts) + np.log(self._weights)
         for choice, count in enumerate(self._categories.tolist()):

@@ -147,7 +147,6 @@ def test_a_source_is_read_once() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"base": "--automl 4"}, "a trial is one config"),
         ({"base": "--passes 2"}, "reads its stream once"),
         ({"base": "-f model"}, "for the command line"),
         ({"missed": "forget"}, "valid are catch_up, match"),
