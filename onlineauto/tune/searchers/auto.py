@@ -55,6 +55,10 @@ class AutoSearcher(Searcher):
         return self._process if suits else self._tpe
 
     def on_ask(self, config: Config) -> None:  # noqa: D102
+        if not self._is_logged:  # here and not in `propose`, which copies of the searcher call too
+            self._is_logged = True
+            until = f"gp until trial {self._most}, then tpe," if self.chosen is self._process else "tpe"
+            _LOG.info("searcher 'auto' chooses %s for this space", until)
         self._n_trials += 1
         for searcher in (self._tpe, self._process):
             searcher.begin_trial(config)
@@ -76,10 +80,6 @@ class AutoSearcher(Searcher):
         return False
 
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: D102
-        if not self._is_logged:
-            self._is_logged = True
-            until = f"gp until trial {self._most}, then tpe," if self.chosen is self._process else "tpe"
-            _LOG.info("searcher 'auto' chooses %s for this space", until)
         self._tpe.lowest = self.lowest
         return self.chosen.propose(number, rng)
 
