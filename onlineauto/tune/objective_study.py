@@ -52,13 +52,12 @@ class ObjectiveStudy(Study):
     def _reported(self) -> Mapping[int, dict[int, float]]:
         """Return the reported values of each trial by their steps, as its objective counts them."""
         with self._replica.lock:
-            records = self._replica.store.load(self._n_read)[: self._replica.progress.version - self._n_read]
-            skipped = {record.version for record in self._replica.progress.skipped}
-            for record in records:
-                self._n_read += 1
-                if record["kind"] == "reported" and self._n_read not in skipped:
+            version = self._replica.progress.version
+            for record in self._replica.records(self._n_read, version):
+                if record["kind"] == "reported":
                     step = record["step"] - record.get("from_zero", False)
                     self._curves[record["trial"]][step] = record["value"]
+            self._n_read = version
         return self._curves
 
     def ask(  # type: ignore[override]

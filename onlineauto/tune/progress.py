@@ -393,7 +393,8 @@ class Progress(PlainState):
             self.trials[number] = Trial(number, dict(record["config"]))
             if self.scheduler.sees_start:
                 self._starts[number] = self._scheduler_with(self.scheduler.state_dict())
-            for row in [row for row in self._enqueued_attrs if row[0] == record["config"]][:1]:
+            row = next((row for row in self._enqueued_attrs if row[0] == record["config"]), None)
+            if row is not None:
                 self._enqueued_attrs.remove(row)
                 self.trials[number].user_attrs = dict(row[1])
         trial = self.trials[number]

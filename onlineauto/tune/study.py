@@ -385,7 +385,7 @@ class Study(StudyView):
         """
         config = self._replica.settings.setting.space.check(params)
         self.refresh()
-        enqueued = (record["config"] for record in self._applied_records() if record["kind"] == "enqueued")
+        enqueued = (record["config"] for record in self._replica.records() if record["kind"] == "enqueued")
         if not skip_if_exists or config not in [*(trial.config for trial in self.trials), *enqueued]:
             self.enqueue(config, user_attrs=user_attrs)
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.replica import Replica
     from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.spaces import Space
-    from onlineauto.tune.store import Record
     from onlineauto.tune.trial import Trial
 
 
@@ -276,11 +275,7 @@ class StudyView:
         if job is not None and not isinstance(job, Job):
             raise OptionError(f"job = {job!r}: give what Study.ask returned, or None for all values")
         self.refresh()
-        return rows(self._applied_records()) if job is None else self._replica.history(job)
-
-    def _applied_records(self, after: int = 0, until: int | None = None) -> list[Record]:
-        """Return the records of the log between two versions, without those that cannot be applied."""
-        return self._replica.records(after, until)
+        return rows(self._replica.records()) if job is None else self._replica.history(job)
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]]) -> Any:

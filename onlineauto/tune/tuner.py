@@ -113,7 +113,7 @@ class ResultGrid(list[Result]):
     ) -> None:
         self.study, self._metric, self._mode = study, metric, mode
         self._reports: dict[int, list[dict[str, Any]]] = defaultdict(list)
-        for row in rows(study._applied_records(), lists=True):  # noqa: SLF001 - of the same package
+        for row in rows(study._replica.records(), lists=True):  # noqa: SLF001 - of the same package
             reports = self._reports[row["trial"]]
             last = reports[-1] if reports else {}
             metrics = {

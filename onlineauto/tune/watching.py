@@ -87,7 +87,7 @@ class StudyWatch(StudyView):
 
     def _note(self, version: int) -> None:
         """Collect the values, constraints and errors of the records up to a version."""
-        records = self._applied_records(self._read, version)
+        records = self._replica.records(self._read, version)
         self._read = version
         for row in rows(records, configs=self._configs):
             if row["told"] and all(math.isfinite(row.get(key, math.nan)) for key in self._keys):

@@ -37,4 +37,4 @@ def state_of(study: Study) -> dict[str, Any]:
 
 def records_of(study: Study) -> list[Any]:
     """Return all records of a study that are applied, without the first one."""
-    return study._applied_records(1)
+    return study._replica.records(1)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import pickle
 
+import numpy as np
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.tune import Float, Terminator, create_study
+from onlineauto.tune import Float, Int, Parameter, Space, Terminator, create_study
 from onlineauto.tune.active_trial import ActiveTrial
+from onlineauto.tune.searchers.gp import GpSearcher
 
 
 def number(trial: ActiveTrial) -> float:
@@ -21,6 +23,34 @@ def test_a_gaussian_process_proposes_steps() -> None:
     study.optimize(lambda trial: (trial.suggest_int("n", 0, 10**7, step=10**5) - 3e6) ** 2, n_trials=25)
     assert all(trial.params["n"] % 10**5 == 0 for trial in study.trials)
     assert abs(study.best_params["n"] - 3_000_000) <= 200_000
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        Int(1, 9),
+        Int(1, 500, log=True),
+        Int(0, 10**7, step=10**5),
+        Int(-3, 996),
+        Float(0, 1, step=0.1),
+        Float(2, 2),
+        Float(0, 1),
+        Int(0, 10**300),
+    ],
+    ids=str,
+)
+def test_candidates_of_a_gaussian_process_have_the_codes_of_configs(parameter: Parameter) -> None:
+    searcher = GpSearcher()
+    searcher.begin(Space({"x": parameter}), seed=0)
+    codes = np.random.default_rng(1).random((300, 1))
+    rounded = searcher._rounded(codes)
+    if parameter.size > 1000:
+        assert np.array_equal(rounded, codes)
+        return
+    every = [parameter.encode(parameter.decode([at / 5000]))[0] for at in range(5001)]
+    for code, own in zip(rounded[:, 0].tolist(), codes[:, 0].tolist(), strict=True):
+        assert parameter.encode(parameter.decode([code]))[0] == pytest.approx(code, abs=1e-12)
+        assert abs(code - own) <= min(abs(other - own) for other in every) + 1e-12
 
 
 def test_a_terminator_observes_each_study_from_its_start() -> None:

@@ -66,12 +66,12 @@ def test_a_trainable_reads_the_history_of_its_start(workers: int, tmp_path: Path
     url = f"sqlite:///{tmp_path}/s.db"
     study = Study(SPACE, "fifo", max_resource=2, max_trials=5, storage=url)
     study.run(first_rows, workers=workers)
-    jobs = [record for record in study._applied_records() if record["kind"] == "asked"]
+    jobs = [record for record in study._replica.records() if record["kind"] == "asked"]
     assert len(jobs) == 5
     for trial in study.trials:
         version = next(
             index
-            for index, record in enumerate(study._applied_records())
+            for index, record in enumerate(study._replica.records())
             if record["kind"] == "asked" and record["trial"] == trial.number
         )
         job = Job(trial.number, trial.config, 2, version=version)

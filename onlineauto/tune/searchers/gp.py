@@ -12,12 +12,12 @@ from threadpoolctl import threadpool_limits
 from onlineauto.errors import OptionError
 from onlineauto.tune.searchers.observations import Observations
 from onlineauto.tune.searchers.searcher import Searcher
-from onlineauto.tune.spaces import Float, Int
+from onlineauto.tune.spaces import Int
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from onlineauto.tune.spaces import Config, Space
+    from onlineauto.tune.spaces import Config, Parameter, Space
 
 _RANDOM = 1000
 _NEAR = 200
@@ -27,7 +27,7 @@ _FIT_STEPS = 30
 _LEARNT_AGAIN = 1.08
 """The hyperparameters are learnt again when the number of trials has grown by this factor."""
 _MOST_VALUES = 1000
-"""Maximum number of values of a whole number whose candidates are rounded before they are compared."""
+"""Maximum number of values of a parameter whose candidates are rounded before they are compared."""
 _STARTS = {"signal": 0.0, "scale": log(0.5), "noise": log(1e-3)}
 _BOUNDS = {"signal": (0.05, 20.0), "scale": (0.05, 10.0), "noise": (1e-6, 1.0)}
 _JITTER = 1e-8
@@ -144,11 +144,8 @@ class GpSearcher(Searcher):
             if parameter.categories:
                 words = [parameter.decode(code) for code in codes[:, block].tolist()]
                 codes[:, block] = np.array([parameter.encode(word) for word in words]).reshape(len(codes), -1)
-            elif isinstance(parameter, Int | Float) and parameter.step is not None:
-                steps = np.minimum((codes[:, block.start] * parameter.size).astype(int), parameter.size - 1)
-                codes[:, block.start] = (steps + 0.5) / parameter.size
-            elif isinstance(parameter, Int) and parameter.size <= _MOST_VALUES:
-                values = range(parameter.low, parameter.high + 1)
+            elif parameter.size <= _MOST_VALUES:
+                values = _values(parameter)
                 centres = np.array([parameter.encode(value)[0] for value in values])
                 cells = np.searchsorted((centres[1:] + centres[:-1]) / 2, codes[:, block.start])
                 codes[:, block.start] = centres[cells]
@@ -159,6 +156,13 @@ class GpSearcher(Searcher):
 
     def recall(self, state: Mapping[str, Any]) -> None:  # noqa: D102
         self._observations.load_state_dict(state)
+
+
+def _values(parameter: Parameter) -> Sequence[Any]:
+    """Return all values of a parameter of numbers that has a finite number of them."""
+    if isinstance(parameter, Int):  # the grid of a logarithmic one leaves out values
+        return range(parameter.low, parameter.high + 1, parameter.step)
+    return parameter.grid(int(parameter.size))
 
 
 class Kernel(NamedTuple):
