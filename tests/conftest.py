@@ -93,6 +93,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Lane(config.getoption("markexpr")))
 
 
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Refuse a test file that cannot be imported: pytest skips it like an adapter of a missing package."""
+    broken = report.skipped and "unable to import module" in str(report.longrepr)
+    if broken and report.nodeid.startswith("tests"):
+        raise pytest.UsageError(f"{report.nodeid} cannot be imported: {report.longrepr}")
+
+
 def _is_parity(path: Path) -> bool:
     return any(path.is_relative_to(TESTS / folder) for folder in PARITY)
 

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Names = Sequence[tuple[int, int]]
-    """Of each feature that may be crossed: its hash by itself, and in pairs and triples."""
+Names = Sequence[tuple[int, int]]
+"""Of each feature that may be crossed: its hash by itself, and in pairs and triples."""
 
 MIX, WHOLE = 0x9E3779B97F4A7C15, 2**64
 MOST, RARE = (64, 24, 10), 16

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,10 @@ from tests.naive.crosses import RARE, Crosses, key_of, keys_of, of_bin, of_group
 from tests.naive.trees import CostTrees
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    Features = Sequence[tuple[int, float]]
-    Named = dict[int, tuple[object, float]]
+Features = Sequence[tuple[int, float]]
+Named = dict[int, tuple[object, float]]
 
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
 BINS, FIRST_BINS, GROUPS, LATEST = 24, 12, 8, 128
