@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.naive.draws import Draws
+from tests.naive.means import Shrinkage
 from tests.naive.members import KEEPS, NAMES, ON_LINES, Members, Squares
 from tests.naive.native_search.bets import LossTest, RewardTest, level_of_test
 from tests.naive.native_search.comparing import is_one_in_eight
@@ -103,6 +104,8 @@ class Ensemble:
         self.error = self.mean = self.variance = 0.0
         self.n_errors = 0
         self.squares = Squares(UNSURE)
+        self.means = self.names.index("means") if "means" in self.names else -1
+        self.shrinkage = Shrinkage()
         self.begin()
         self.range = 0.0, 0.0
         self.labels = 0.0, 0.0
@@ -204,20 +207,30 @@ class Ensemble:
         if self.members is not None:
             pairs = self.members.scores(choice.context, choice.actions, champion)
         low, high = self.range
-        found = []
-        for action, (own, pair) in enumerate(zip(live, pairs, strict=True)):
-            total = own[0]
-            if high > low:
-                inputs = self.inputs(live, pairs, action)
-                total = np.float32(low + (high - low) * (self.squares.weights @ inputs))
-            found.append((*pair, total))
-        return found
+        totals = champion
+        if high > low:
+            inputs = [self.inputs(live, pairs, action) for action in range(len(live))]
+            totals = [np.float32(low + (high - low) * (self.squares.weights @ each)) for each in inputs]
+            if self.shrinks(len(live)):
+                totals = self.shrinkage.shrink(totals, [pair[self.means] for pair in pairs])
+        return [(*pair, total) for pair, total in zip(pairs, totals, strict=True)]
+
+    def shrinks(self, n_actions: int) -> bool:
+        """Return whether the scores of an event are shrunk: the means scored its actions."""
+        return (
+            self.members is not None and self.means >= 0 and self.members.works[self.means] and n_actions > 1
+        )
 
     @property
     def predicts(self) -> bool:
         """Return whether the ensemble predicts: it is proved better or, on bandits, it leads."""
-        if self.serves or self.single or not self.asks_losses or not self.draws.tell_of_actions:
+        if self.serves or self.single:
             return self.serves
+        if self.members is not None and self.members.joint is None:
+            against = sum(self.fair) < -math.sqrt(sum(each**2 for each in self.fair))
+            return not against and self.by_reward.worse < (1 / LEANING) ** self.draws.events
+        if not self.asks_losses or not self.draws.tell_of_actions:
+            return False
         losses = self.by_loss.better >= (1 / (LEADS * self.by_loss.share)) ** self.draws.events
         return losses and self.is_fair and self.by_reward.worse < (1 / LEANING) ** self.draws.events
 
@@ -257,6 +270,8 @@ class Ensemble:
             noise = (1.0 + rank(ranking, logged.action)) / math.sqrt(fairness(logged, len(live)))
             noise /= logged.weight
             inputs, target = self.inputs(live, own, logged.action), self.on_scale(logged.cost)
+            if scores_all and self.shrinks(len(live)):
+                self._learn_shrinkage(own, logged.action, self.squares.weights @ inputs, target, 1 / noise)
             self.n_errors = min(self.n_errors + 1, LATEST)
             self.error += ((target - self.squares.weights @ inputs) ** 2 / noise - self.error) / self.n_errors
             speed = 1.0
@@ -289,6 +304,14 @@ class Ensemble:
             self.draws.note(logged.action, logged.probability)
         return proved
 
+    def _learn_shrinkage(self, own: Scores, action: int, score: float, target: float, count: float) -> None:
+        low, high = self.range
+        shrunk = [float(each[-1]) for each in own]
+        means = [float(each[self.means]) for each in own]
+        level = (np.mean(shrunk) - low) / (high - low)
+        mean = (means[action] - np.mean(means)) / (high - low)
+        self.shrinkage.learn(score - level, mean, target - level, count)
+
     def widen(self, cost: float) -> None:
         """Widen the range to a cost, at most by as much again; keep what the ensemble says of each input."""
         low, high = self.range
@@ -302,6 +325,7 @@ class Ensemble:
             total = self.squares.weights[:constant].sum() + OF_LEVEL * self.squares.weights[self.n :].sum()
             weights[constant] += (low - lower) * (1 - total) / (higher - lower)
             self.error, self.variance = self.error * scale**2, self.variance * scale**2
+            self.shrinkage.scale(scale)
             self.mean = self.mean * scale + (low - lower) / (higher - lower)
             self.squares.weights, self.squares.spread = weights, change @ self.squares.spread @ change
         self.range = lower, higher

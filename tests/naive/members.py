@@ -18,6 +18,7 @@ import numpy as np
 
 from tests.naive.baseline import WIDEST, Baseline
 from tests.naive.crosses import RARE, Crosses, key_of, keys_of, of_bin, of_group, of_word
+from tests.naive.means import Means
 from tests.naive.trees import CostTrees
 
 if TYPE_CHECKING:
@@ -39,9 +40,10 @@ NAMES = (
     "layer",
     "baseline",
     "ridge",
+    "means",
     "trees",
 )
-LAYER, BASELINE, RIDGE = 5, 6, 7
+LAYER, BASELINE, RIDGE, MEANS = 5, 6, 7, 8
 ON_LINES = (*NAMES[:LAYER], "trees")
 """Those that do not need several actions."""
 AFTER = 1024
@@ -187,6 +189,7 @@ class Members:
         self.about: dict[int, tuple[int, float]] = {}
         """Of the input of a word with a number in its name: the input of that number, and how much it is."""
         self.crosses, self.baseline, self.trees = Crosses(), Baseline(), CostTrees()
+        self.means = Means()
         self.mean = 0.0
         """Mean of the costs, for ridge."""
         self.n_inputs = 1
@@ -216,7 +219,17 @@ class Members:
         several = self.joint is None and len(self.actions) > 1
         ridge = several and not self.has_too_many_features
         trees = self.joint is None and self.events >= GROWN
-        scored = not self.has_too_many_features, waves, *self.crosses.works, layer, baseline, ridge, trees
+        means = len(self.actions) > 1 or self.joint is not None
+        scored = (
+            not self.has_too_many_features,
+            waves,
+            *self.crosses.works,
+            layer,
+            baseline,
+            ridge,
+            means,
+            trees,
+        )
         able = [each for name, each in zip(NAMES, scored, strict=True) if name in self.names]
         begun = bool(self.actions) or self.joint is not None
         return tuple(each and begun and not rests for each, rests in zip(able, self.rests, strict=True))
@@ -254,6 +267,7 @@ class Members:
                     None,
                     self.baseline.score(names, keys),
                     None if self.joint else self.mean + float(known.ridge.weights @ self._plain(linear)),
+                    self.means.score(keys),
                     None,
                 ]
                 if not self.joint:
@@ -420,6 +434,9 @@ class Members:
             self.baseline.learn(
                 names, keys, cost, weight, self.events, works=self.works[BASELINE] and bool(keys)
             )
+        if "means" in self.names and not self.rests[MEANS]:
+            works = self.works[MEANS] and bool(keys)
+            self.means.learn(keys, cost, weights, self.events, works=works)
         self._see_numbers(context, features if self.joint else ())
         for each, score in self.told or ():
             each.see(score)

@@ -58,6 +58,12 @@ from onlineauto.engine.ensemble.least_squares_kernels import Observed, cut_off, 
 from onlineauto.engine.ensemble.member import Lesson, Need, Part
 from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
 from onlineauto.engine.ensemble.product_kernels import forget_products
+from onlineauto.engine.ensemble.shrinkage_kernels import (
+    Shrinkage,
+    can_shrink,
+    learn_shrinkage,
+    shrink_scores,
+)
 from onlineauto.engine.event.keep_kernels import weigh
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import CostSoFar, Known
@@ -304,6 +310,12 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
                 weight = ensemble.weights[last - members + at]
                 total += weight * _scale_cost(ensemble, origin + score[action, column - members + at])
         score[action, column] = np.float32(low + width * total)
+    if (
+        width > 0.0
+        and end - begin == actions.n
+        and can_shrink(ensemble, context.buffers.members.scored, actions.n)
+    ):
+        shrink_scores(ensemble, score, actions.n)
 
 
 @kernel
@@ -335,6 +347,7 @@ def _widen(ensemble: Ensemble, cost: float) -> None:
         costs[CostSoFar.MEAN] = costs[CostSoFar.MEAN] * scale + (low - ensemble.range[0]) / wider
         costs[CostSoFar.VARIANCE] *= scale * scale
         ensemble.error[0] *= scale * scale
+        ensemble.shrinkage[Shrinkage.OWN :] *= scale * scale
     ensemble.weights[last] = (
         width * ensemble.weights[last] + (low - ensemble.range[0]) * (1.0 - total)
     ) / wider
@@ -375,7 +388,8 @@ def learn_ensemble(
         cursor[Cursor.SIGNAL] = verdict(live, simple)
         note_lead(live)
         trusted = trust(score, ranking, label, actions.n)
-        _learn_weights(run, actions, action, learnt, ranking, buffers)
+        shrinks = scored and can_shrink(ensemble, buffers.members.scored, actions.n)
+        _learn_weights(run, actions, action, learnt, ranking, buffers, shrinks)
         cost = ensemble.range[0] + _scale_cost(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:
         _learn_members(context, stream, actions, learnt, cost, trusted)
@@ -399,9 +413,12 @@ def _unexplained_variance(ensemble: Ensemble, cost: float, noise: float, weight:
 
 @inline_kernel
 def _learn_weights(
-    run: LoopRun, actions: Actions, action: int, label: Label, ranking: int, buffers: Buffers
+    run: LoopRun, actions: Actions, action: int, label: Label, ranking: int, buffers: Buffers, shrinks: bool
 ) -> None:
-    """Learn the weights from the logged action's scores, its cost and its rank in the column `ranking`."""
+    """Learn the weights from the logged action's scores, its cost and its rank in the column `ranking`.
+
+    The factors of shrinkage are learnt too if the event `shrinks`.
+    """
     ensemble, score, column = run.live.ensemble, buffers.score, ensemble_column(buffers)
     inputs, levels = ensemble.scratch[0], _has_levels(ensemble)
     last, members = constant_of(ensemble), len(ensemble.members.rests)
@@ -428,6 +445,10 @@ def _learn_weights(
     error = cost
     for i in range(len(inputs)):
         error -= ensemble.weights[i] * inputs[i]
+    if shrinks:
+        width = ensemble.range[1] - ensemble.range[0]
+        own, scaled = ensemble.range[0] + width * (cost - error), ensemble.range[0] + width * cost
+        learn_shrinkage(ensemble, score, action, actions.n, scaled, own, 1.0 / noise)
     ensemble.error[1] = min(ensemble.error[1] + 1.0, LATEST)
     ensemble.error[0] += (error * error / noise - ensemble.error[0]) / ensemble.error[1]
     keeps = KEEPS

@@ -63,6 +63,7 @@ def make_ensemble(
         on=on,
         serves=False,
         n_levels=n_levels,
+        means=_means_of(members),
         members=Members(
             inputs=make_inputs(on=bool(members)),
             rests=np.zeros(len(needs), np.bool_),
@@ -73,6 +74,12 @@ def make_ensemble(
     )
     begin(ensemble)
     return ensemble
+
+
+def _means_of(members: Sequence[Member]) -> int:
+    """Return the index of the score of the member `means`, -1 if there is none."""
+    names = [name for member in members for name in member.names]
+    return names.index("means") if "means" in names else -1
 
 
 def _needs_of(members: Sequence[Member]) -> NDArray[np.int64]:

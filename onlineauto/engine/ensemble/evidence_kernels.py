@@ -275,10 +275,25 @@ def verdict(live: Live, simple: bool) -> int:
 
 
 @inline_kernel
+def _has_lead(live: Live) -> bool:
+    """Return whether the ensemble of a bandit leads.
+
+    It does unless the propensity-weighted losses are against it by one standard error, or rewards lean
+    against it. If actions are joined, losses must be for it.
+    """
+    test, members = live.ensemble.test, live.ensemble.members
+    if len(members.rests) == 0 or joins(members.inputs):
+        return _predicts_better(live, False, _LEADS)
+    many = events_per_draw(live.statistics.draws)
+    against = test.fair[0] < -math.sqrt(test.fair[1])
+    return not (against or is_worse(test.pair, level_per_draw(LEANING, many)))
+
+
+@inline_kernel
 def note_lead(live: Live) -> None:
     """Note whether the ensemble of a bandit leads, and since which learnt event."""
     leads = live.ensemble.test.leads
-    if live.ensemble.n_levels == 0 or not _predicts_better(live, False, _LEADS):
+    if live.ensemble.n_levels == 0 or not _has_lead(live):
         leads[0] = 0
     elif leads[0] == 0:
         leads[0] = live.tally[Tally.LEARNT] + 1

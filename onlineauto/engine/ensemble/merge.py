@@ -36,6 +36,7 @@ from onlineauto.engine.ensemble.combiner_kernels import (
 )
 from onlineauto.engine.ensemble.ensemble import drop_stopped
 from onlineauto.engine.ensemble.number_bin_kernels import MEMORY
+from onlineauto.engine.ensemble.shrinkage_kernels import SHRINKAGE_KEEPS
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, states_of
 from onlineauto.engine.records.ensemble import (
     MOST_ACTIONS,
@@ -46,6 +47,7 @@ from onlineauto.engine.records.ensemble import (
     EnsembleTest,
     InputKind,
     Known,
+    Shrinkage,
 )
 from onlineauto.errors import OptionError
 from onlineauto.estimators.merge import merge_difference_tests, merge_sums, merge_tests
@@ -92,6 +94,7 @@ def merge_ensembles(
     base, *ends = everyone = [_widen_range(drop_stopped(ensemble, inputs), widest) for ensemble in everyone]
     began, *sums = [sums_of(ensemble.weights, ensemble.spread) for ensemble in everyone]
     parts = shares(learnt, exponential_retention(_retention(began, sums, learnt)), ordered=ordered)
+    faded = shares(learnt, exponential_retention(SHRINKAGE_KEEPS), ordered=ordered)
     all_weights = [ensemble.weights for ensemble in everyone]
     weights, spread = merge_squares(began, sums, parts, PRIOR_VARIANCE, weights_of=all_weights)
     return base._replace(
@@ -99,6 +102,7 @@ def merge_ensembles(
         spread=spread,
         error=_merge_errors(base, ends, learnt),
         costs=_merge_costs(base, ends, learnt),
+        shrinkage=merge_statistic(base.shrinkage, [end.shrinkage for end in ends], faded),
         scratch=np.zeros_like(base.scratch),
         test=_merge_tests(base.test, [end.test for end in ends], floor=floor),
         members=base.members._replace(
@@ -190,7 +194,7 @@ def _widen_range(ensemble: Ensemble, widest: NDArray[np.float64]) -> Ensemble:
     """Return an ensemble for a wider range of costs; learning widens it the same way."""
     low, width, wider = ensemble.range[0], ensemble.range[1] - ensemble.range[0], widest[1] - widest[0]
     weights, spread, error = ensemble.weights.copy(), ensemble.spread.copy(), ensemble.error.copy()
-    costs, constant = ensemble.costs.copy(), constant_of(ensemble)
+    costs, shrinkage, constant = ensemble.costs.copy(), ensemble.shrinkage.copy(), constant_of(ensemble)
     if width > 0.0 and wider > width:
         scale, lower = width / wider, (low - widest[0]) / wider
         others = weights[:constant].sum() + LEVEL_FACTOR * weights[constant + 1 :].sum()
@@ -201,7 +205,10 @@ def _widen_range(ensemble: Ensemble, widest: NDArray[np.float64]) -> Ensemble:
             costs[CostSoFar.MEAN] = scale * costs[CostSoFar.MEAN] + lower
             costs[CostSoFar.VARIANCE] *= scale * scale
             error[0] *= scale * scale
-    return ensemble._replace(weights=weights, spread=spread, range=widest, error=error, costs=costs)
+            shrinkage[Shrinkage.OWN :] *= scale * scale
+    return ensemble._replace(
+        weights=weights, spread=spread, range=widest, error=error, costs=costs, shrinkage=shrinkage
+    )
 
 
 def _merge_errors(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:

@@ -76,6 +76,17 @@ class CostSoFar(IntEnum):
     VARIANCE = 2
 
 
+class Shrinkage(IntEnum):
+    """Entries of `Ensemble.shrinkage`: faded sums over logged actions, on the scale of `range`."""
+
+    EVENTS = 0
+    OWN = 1  # squared differences of the ensemble's scores from their level
+    BOTH = 2  # products of these and of the differences of the scores of `means`
+    MEANS = 3  # squared differences of the scores of `means` from their level
+    OWN_COST = 4  # products of the ensemble's differences and those of the costs
+    MEANS_COST = 5  # products of the differences of `means` and of the costs
+
+
 class Known(IntEnum):
     """Entries of `Inputs.tally`."""
 
@@ -220,6 +231,7 @@ class Ensemble(NamedTuple):
     on: bool  # the ensemble learns
     serves: bool  # the ensemble is proved, and predicts
     n_levels: int  # 0 on single lines
+    means: int  # the score of the member `means`, -1 if there is none
     weights: NDArray[np.float64] = field("inputs", read=_placed, merge=jointly, forgets=True, predicts=True)
     # Covariance of the weights
     spread: NDArray[np.float64] = field("inputs", "inputs", read=_placed, merge=jointly, forgets=True)
@@ -229,6 +241,10 @@ class Ensemble(NamedTuple):
     error: NDArray[np.float64] = field(2, read=finite, merge=jointly, forgets=True)
     # Of the latest events of bandits, on the scale of `range`
     costs: NDArray[np.float64] = field(len(CostSoFar), read=finite, merge=jointly, forgets=True)
+    # The sums that decide how much scores are shrunk
+    shrinkage: NDArray[np.float64] = field(
+        len(Shrinkage), read=finite, merge=jointly, forgets=True, predicts=True
+    )
     scratch: NDArray[np.float64] = field(2, "inputs", saved=False)
     test: EnsembleTest = nested(EnsembleTest)
     members: Members = untouched()

@@ -13,25 +13,15 @@ the costs, so that the member learns faster as it explains more of the context.
 
 from __future__ import annotations
 
-import math
-from enum import IntEnum
 from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import (
-    count_learnt,
-    mean_retention,
-    merge_moments,
-    merge_statistic,
-    shares,
-)
 from onlineauto.engine.ensemble.cells import CELLS, CellMember
+from onlineauto.engine.ensemble.cost_kernels import CostMoment, merge_costs, noise_of, note_cost
 from onlineauto.engine.ensemble.input_kernels import joins, works
 from onlineauto.engine.ensemble.member import LEARNT, Kernels, Lesson, Needs, Part, Sizes, Work
-from onlineauto.engine.ensemble.members.crosses import LATEST
-from onlineauto.engine.ensemble.number_bin_kernels import add_value
 from onlineauto.engine.ensemble.product_kernels import (
     Crossed,
     Ends,
@@ -67,17 +57,6 @@ _UNSURE = 0.3
 """Variance of a weight before the first event, in units of the variance of the costs."""
 
 
-class _Cost(IntEnum):
-    """Entries of `costs`."""
-
-    MEAN = 0
-    VARIANCE = 1
-    ERROR = 2
-
-
-_LEAST_NOISE = 0.02
-"""Minimum noise of an event, in units of the variance of the costs."""
-
 _SHARED = np.uint64(0xD1B54A32D192ED00)
 """The key of products of the context that all actions share."""
 
@@ -90,7 +69,7 @@ class BaselineState(NamedTuple):
     # Variance of a weight, 0 if it was never learnt
     spread: NDArray[np.float32] = field(1, CELLS, read=between(0.0, 1.0), merge=jointly)
     # Mean and variance of the costs, and the mean squared error
-    costs: NDArray[np.float64] = field(len(_Cost), read=finite, merge=jointly, predicts=True)
+    costs: NDArray[np.float64] = field(len(CostMoment), read=finite, merge=jointly, predicts=True)
 
 
 class BaselineScratch(NamedTuple):
@@ -131,7 +110,7 @@ def score_baseline(
     products, shift = buffers.members.crossed[Crossed.PRODUCTS], shift_of(len(weights))
     single, end = buffers.members.ends[Ends.SINGLE], buffers.members.ends[Ends.PAIRED]
     find_cells(products, end, _SHARED, shift, cells, 0)
-    shared = state.costs[_Cost.MEAN] + sum_of(weights, cells, end)
+    shared = state.costs[CostMoment.MEAN] + sum_of(weights, cells, end)
     if joins(inputs):
         for action in range(part.begin, part.end):
             short_loop()
@@ -156,13 +135,6 @@ def score_baseline(
                 buffers.score[action, part.column] = shared + sums[known[action] % 4]
 
 
-@inline_kernel
-def _noise_of(state: BaselineState) -> float:
-    """Return the unexplained part of the variance of the costs so far, at least `_LEAST_NOISE`."""
-    variance, error = state.costs[_Cost.VARIANCE], state.costs[_Cost.ERROR]
-    return min(max(error / variance, _LEAST_NOISE), 1.0) if variance > 0.0 and error > 0.0 else 1.0
-
-
 @entry_kernel
 def learn_baseline(
     context: Context,
@@ -175,7 +147,7 @@ def learn_baseline(
     """Learn an event."""
     run, members, buffers = run_on(context, stream), context.live.ensemble.members, context.buffers
     n, cells, shift = _take_products(run, actions, buffers), scratch.cells, shift_of(state.weights.shape[1])
-    n_seen = min(np.float64(members.inputs.seen[MOST_ACTIONS] + 1), LATEST)
+    error = np.nan
     note_width(members.inputs, n, WideCount.BASELINE)
     if lesson.known >= 0 and works(members, lesson.score) and n <= _MOST_FEATURES:
         products, keys = buffers.members.crossed[Crossed.PRODUCTS], buffers.members.keys
@@ -189,13 +161,9 @@ def learn_baseline(
         else:
             find_cells(products, single, key_of(lesson.known), shift, cells, end)
             end += single
-        noisy_error = lesson.cost - state.costs[_Cost.MEAN], _noise_of(state) / lesson.weight
+        noisy_error = lesson.cost - state.costs[CostMoment.MEAN], noise_of(state.costs) / lesson.weight
         error = learn_cells(state.weights[0], state.spread[0], cells, end, noisy_error, _UNSURE)
-        if math.isfinite(error):
-            state.costs[_Cost.ERROR] += (error * error - state.costs[_Cost.ERROR]) / max(
-                n_seen / lesson.weight, 1.0
-            )
-    add_value(state.costs[:1], state.costs[1:2], 0, lesson.cost, max(n_seen / lesson.weight, 1.0))
+    note_cost(state.costs, lesson.cost, error, members.inputs, lesson.weight)
 
 
 @entry_kernel
@@ -230,12 +198,8 @@ class Baseline(CellMember):
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> BaselineState:
         """Return the merged cells, and the merged mean and errors of the costs."""
-        began, ends = base.state.costs, [branch.state.costs for branch in branches]
-        parts = shares(count_learnt(branches), mean_retention(float(branches[0].seen[-1, 0]), LATEST))
-        mean, variance = merge_moments(began, ends, parts)
-        error = merge_statistic(began[_Cost.ERROR], [end[_Cost.ERROR] for end in ends], parts)
         state: BaselineState = super().merge(base, branches, inputs)
-        return state._replace(costs=np.array([mean, variance, error]))
+        return state._replace(costs=merge_costs(base, branches))
 
 
 MEMBER = Baseline()

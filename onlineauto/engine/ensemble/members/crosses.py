@@ -30,6 +30,7 @@ from onlineauto.engine.ensemble.branches import (
     shares,
 )
 from onlineauto.engine.ensemble.cells import CELLS, CellMember
+from onlineauto.engine.ensemble.cost_kernels import LATEST
 from onlineauto.engine.ensemble.input_kernels import joins, works
 from onlineauto.engine.ensemble.member import LEARNT, Kernels, Lesson, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.product_kernels import (
@@ -75,7 +76,6 @@ ORDERS = 3
 _FEWEST_CELLS, _MOST_CELLS = 1 << 14, 1 << 20
 SPREAD = 0.1
 """Variance of a weight before the first event."""
-LATEST = 1000.0
 _MOST_CELLS_OF_EVENT = MOST_PRODUCTS * (MOST_KEYS + 1)
 
 
