@@ -390,13 +390,14 @@ def _cluster(*, dark: bool) -> Picture:
 
 
 _ROWS = {
-    "features": 2.22,
-    "waves": 1.98,
-    "crosses": 1.74,
-    "layer": 1.5,
-    "baseline": 1.26,
-    "ridge": 1.02,
-    "trees": 0.78,
+    "features": 2.340,
+    "waves": 2.135,
+    "crosses": 1.930,
+    "layer": 1.725,
+    "baseline": 1.520,
+    "ridge": 1.315,
+    "means": 1.110,
+    "trees": 0.905,
 }
 """The extra members in the picture of the ensemble, and how high each is drawn."""
 
@@ -416,7 +417,7 @@ def _ensemble(*, dark: bool) -> Picture:
         for y, text in (
             (4.2, "members:"),
             (3.95, "live configs, from the search"),
-            (2.58, "extra members"),
+            (2.64, "extra members"),
         ):
             axes.text(1.52, y, text, size=7.5, color=look.quiet, va="center")
         box(
@@ -429,7 +430,7 @@ def _ensemble(*, dark: bool) -> Picture:
         )
         box((1.52, 2.86), (2.06, 0.36), "1, 2, 3: challengers")
         for name, y in _ROWS.items():
-            box((1.52, y), (2.06, 0.26), name)
+            box((1.52, y), (2.06, 0.18), name)
         box((0, 1.75), (0.9, 0.9), "event:\ncontext,\nactions")
         arrow((0.9, 2.2), (1.4, 2.2), color=look.ink)
         arrow((3.7, 2.2), (4.47, 2.2), color=green)

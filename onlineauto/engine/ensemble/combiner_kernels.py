@@ -347,7 +347,8 @@ def _widen(ensemble: Ensemble, cost: float) -> None:
         costs[CostSoFar.MEAN] = costs[CostSoFar.MEAN] * scale + (low - ensemble.range[0]) / wider
         costs[CostSoFar.VARIANCE] *= scale * scale
         ensemble.error[0] *= scale * scale
-        ensemble.shrinkage[Shrinkage.OWN :] *= scale * scale
+        for i in range(Shrinkage.OWN, len(ensemble.shrinkage)):
+            ensemble.shrinkage[i] *= scale * scale
     ensemble.weights[last] = (
         width * ensemble.weights[last] + (low - ensemble.range[0]) * (1.0 - total)
     ) / wider
