@@ -112,7 +112,7 @@ class Ensemble:
         self.scale = Scale(Options.of(automl=live, cb_explore_adf=True))
         self.logged: Counter[int] = Counter()
         self.draws = Draws()
-        self.serves = False
+        self.serves = self.leads = False
         self.n_tests = self.n_learnt = 0
         self.test_anew()
 
@@ -224,15 +224,17 @@ class Ensemble:
     @property
     def predicts(self) -> bool:
         """Return whether the ensemble predicts: it is proved better or, on bandits, it leads."""
-        if self.serves or self.single:
-            return self.serves
+        return self.serves or self.leads
+
+    def _has_lead(self) -> bool:
+        """Return whether nothing speaks against the ensemble; of joined actions, losses must speak for it."""
+        leans = self.by_reward.worse >= (1 / LEANING) ** self.draws.events
         if self.members is not None and self.members.joint is None:
-            against = sum(self.fair) < -math.sqrt(sum(each**2 for each in self.fair))
-            return not against and self.by_reward.worse < (1 / LEANING) ** self.draws.events
+            return not leans and sum(self.fair) >= -math.sqrt(sum(each**2 for each in self.fair))
         if not self.asks_losses or not self.draws.tell_of_actions:
             return False
         losses = self.by_loss.better >= (1 / (LEADS * self.by_loss.share)) ** self.draws.events
-        return losses and self.is_fair and self.by_reward.worse < (1 / LEANING) ** self.draws.events
+        return losses and self.is_fair and not leans
 
     @property
     def is_fair(self) -> bool:
@@ -266,6 +268,7 @@ class Ensemble:
             ranking = ensemble if scores_all else champion
             self._test(champion, ensemble, ranking, logged)
             proved = self._verdict()
+            self.leads = not self.single and self._has_lead()
             trusted = trust(logged, [each[0] for each in live], ranking)
             noise = (1.0 + rank(ranking, logged.action)) / math.sqrt(fairness(logged, len(live)))
             noise /= logged.weight

@@ -294,10 +294,11 @@ def terms(ensemble: Ensemble) -> dict[str, tuple[float, str]]:
 
 
 def test_anew(ensemble: Ensemble, level: float) -> None:
-    """Restart both tests of the ensemble, with a probability of error of `level`."""
+    """Restart both tests of the ensemble, with a probability of error of `level`; a lead stays."""
+    leads = ensemble.test.leads[0]
     for array in ensemble.test:
         array[...] = 0
-    ensemble.test.level[0] = level
+    ensemble.test.level[0], ensemble.test.leads[0] = level, leads
 
 
 def predicts(ensemble: Ensemble) -> bool:
