@@ -227,9 +227,9 @@ class Ensemble:
         return self.serves or self.leads
 
     def _has_lead(self) -> bool:
-        """Return whether nothing speaks against the ensemble; of joined actions, losses must speak for it."""
+        """Return whether nothing speaks against the ensemble; without members, losses must be for it."""
         leans = self.by_reward.worse >= (1 / LEANING) ** self.draws.events
-        if self.members is not None and self.members.joint is None:
+        if self.members is not None:
             return not leans and sum(self.fair) >= -math.sqrt(sum(each**2 for each in self.fair))
         if not self.asks_losses or not self.draws.tell_of_actions:
             return False

@@ -4,7 +4,7 @@ The tests compare the ensemble with the champion, like a challenger with the cha
 losses on logged actions. On single lines the ensemble is compared with the mix, by losses.
 
 A proof takes hundreds of events, and meanwhile the champion may predict far worse. So the ensemble of a
-bandit also predicts while it *leads*: while losses would prove it at a level of 1/2.
+bandit also predicts while it *leads*: as long as neither losses nor rewards speak against it.
 
 The test of losses weights events by the rarity of their action, which needs few events. But the
 propensity-weighted losses must lean towards the ensemble too, and in them the ensemble has the champion's
@@ -66,7 +66,7 @@ _DOUBTED = 1.0 / 3.0
 """The part by which members trust an event whose policy may have known more than the features say."""
 
 _LEADS = 0.5
-"""Level at which losses must prove that the ensemble of a bandit predicts better, for it to lead."""
+"""Level at which losses must prove that the ensemble of a bandit without members is better, for it to lead."""
 
 _ZERO = np.float32(0)
 _HALF = np.float32(0.5)
@@ -279,10 +279,10 @@ def _has_lead(live: Live) -> bool:
     """Return whether the ensemble of a bandit leads.
 
     It does unless the propensity-weighted losses are against it by one standard error, or rewards lean
-    against it. If actions are joined, losses must be for it.
+    against it. Without members, losses must be for it.
     """
-    test, members = live.ensemble.test, live.ensemble.members
-    if len(members.rests) == 0 or joins(members.inputs):
+    test = live.ensemble.test
+    if len(live.ensemble.members.rests) == 0:
         return _predicts_better(live, False, _LEADS)
     many = events_per_draw(live.statistics.draws)
     against = test.fair[0] < -math.sqrt(test.fair[1])
