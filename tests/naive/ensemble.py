@@ -31,7 +31,7 @@ LEANING, UNSURE, NEW = 0.25, 2.0, 0.5
 EXPLAINED, SLOWEST = 0.2, 0.05
 OF_LEVEL, LEAST_NOISE, YOUNG, LATEST = 0.25, 0.02, 64, 2000
 FIRST, SOON = 512, 0.5
-LEADS = 0.5
+LEADS, WIDE, FAR = 0.5, 10, 6
 
 
 @dataclass(frozen=True)
@@ -184,6 +184,14 @@ class Ensemble:
         place = (float(cost) - low) / (high - low)
         return min(max(place, -1.0), 2.0) if place >= -1.0 else -1.0
 
+    def bounded(self, cost: float) -> float:
+        """Return a cost on the scale; that of a bandit is at most six standard deviations from the mean."""
+        place = self.on_scale(cost)
+        if self.single or self.n_errors < YOUNG:
+            return place
+        reach = FAR * math.sqrt(self.variance + (place - self.mean) ** 2 / self.n_errors)
+        return min(max(place, self.mean - reach), self.mean + reach)
+
     def inputs(self, live: Scores, pairs: Scores, action: int) -> np.ndarray:
         """Return the scores of an action and, unless most events lack scores, their mean over actions."""
         found = np.zeros(len(self.squares.weights))
@@ -227,9 +235,12 @@ class Ensemble:
         return self.serves or self.leads
 
     def _has_lead(self) -> bool:
-        """Return whether nothing speaks against the ensemble; without members, losses must be for it."""
+        """Return whether nothing speaks against the ensemble.
+
+        Losses must be for it without members, and if few costs are far from all others.
+        """
         leans = self.by_reward.worse >= (1 / LEANING) ** self.draws.events
-        if self.members is not None:
+        if self.members is not None and self.variance >= 1 / WIDE**2:
             return not leans and sum(self.fair) >= -math.sqrt(sum(each**2 for each in self.fair))
         if not self.asks_losses or not self.draws.tell_of_actions:
             return False
@@ -255,7 +266,7 @@ class Ensemble:
 
         On single lines the ensemble is compared with a `mix` of the live configs.
         """
-        proved, scores_all, trusted = None, self.scores_all, 1.0
+        proved, scores_all, trusted, bounded = None, self.scores_all, 1.0, None
         logged = choice.logged
         if logged is None:
             return None
@@ -272,15 +283,17 @@ class Ensemble:
             trusted = trust(logged, [each[0] for each in live], ranking)
             noise = (1.0 + rank(ranking, logged.action)) / math.sqrt(fairness(logged, len(live)))
             noise /= logged.weight
-            inputs, target = self.inputs(live, own, logged.action), self.on_scale(logged.cost)
+            inputs = self.inputs(live, own, logged.action)
+            bounded = target = self.bounded(logged.cost)
             if scores_all and self.shrinks(len(live)):
                 self._learn_shrinkage(own, logged.action, self.squares.weights @ inputs, target, 1 / noise)
             self.n_errors = min(self.n_errors + 1, LATEST)
             self.error += ((target - self.squares.weights @ inputs) ** 2 / noise - self.error) / self.n_errors
             speed = 1.0
             if not self.single:
-                self.mean += (target - self.mean) / max(self.n_errors / logged.weight, 1)
-                self.variance += ((target - self.mean) ** 2 / noise - self.variance) / self.n_errors
+                found = self.on_scale(logged.cost)
+                self.mean += (found - self.mean) / max(self.n_errors / logged.weight, 1)
+                self.variance += ((found - self.mean) ** 2 / noise - self.variance) / self.n_errors
                 part = self.error / self.variance if self.variance > 0 else 1.0
                 part = min(max(part, LEAST_NOISE), 1.0)
                 noise *= max(part, YOUNG / self.n_errors)
@@ -288,10 +301,8 @@ class Ensemble:
             self.squares.keeps = 1 - speed * (1 - KEEPS)
             self.squares.learn(inputs, target, noise)
             self.squares.cut_off()
-        cost = logged.cost
         low, high = self.range
-        if high > low:
-            cost = low + self.on_scale(cost) * (high - low)
+        cost = logged.cost if bounded is None else low + bounded * (high - low)
         if self.members is not None:
             worked = self.members.works
             weights = logged.weight, logged.weight * trusted

@@ -13,7 +13,8 @@ learnt from the differences between actions. Without levels, a context that move
 the action decides on the weights, which may then reverse the order of actions. The noise of a bandit's event
 is the part of the variance of costs that the ensemble has not explained so far: events from before the
 context was explained count less than later ones. The first events count least, because the range of costs is
-still unknown.
+still unknown. Few rewards may be far larger than all others, and would decide on all weights. So members
+and weights learn a cost of a bandit as if it were at most `_FAR` standard deviations from the mean.
 
 Events of bandits are weighted by the square root of their propensity weight when they are learnt. With the
 whole weight few events would count, if the policy logged most actions seldom.
@@ -106,6 +107,9 @@ _EXPLAINED, _SLOWEST = 0.2, 0.05
 """Weights of bandits forget in proportion to the explained part of the variance of costs: by `KEEPS` from the
 first number on, and never slower than by the second multiple of that."""
 
+_FAR = 6.0
+"""Maximum distance of a cost that members and weights learn from the mean, in standard deviations."""
+
 _UNKNOWN = np.float32(0.5)
 """Factor of the learnt part of an action that members do not know; see `new_action_kernels`."""
 
@@ -123,6 +127,17 @@ def _scale_cost(ensemble: Ensemble, cost: float) -> np.float64:
     """Return a cost scaled by the range of costs so far to [0, 1], clipped to [-1, 2]; -1 for NaN."""
     position = (np.float64(cost) - ensemble.range[0]) / (ensemble.range[1] - ensemble.range[0])
     return min(position, np.float64(2.0)) if position >= -1.0 else np.float64(-1.0)
+
+
+@inline_kernel
+def _bounded_cost(ensemble: Ensemble, cost: float) -> np.float64:
+    """Return a scaled cost; that of a bandit is at most `_FAR` standard deviations from the mean."""
+    scaled, costs = _scale_cost(ensemble, cost), ensemble.costs
+    if ensemble.n_levels == 0 or costs[CostSoFar.EVENTS] < _YOUNG:
+        return scaled
+    away = scaled - costs[CostSoFar.MEAN]
+    reach = _FAR * math.sqrt(costs[CostSoFar.VARIANCE] + away * away / costs[CostSoFar.EVENTS])
+    return min(max(scaled, costs[CostSoFar.MEAN] - reach), costs[CostSoFar.MEAN] + reach)
 
 
 @inline_kernel
@@ -389,9 +404,10 @@ def learn_ensemble(
         cursor[Cursor.SIGNAL] = verdict(live, simple)
         note_lead(live)
         trusted = trust(score, ranking, label, actions.n)
+        bounded = _bounded_cost(ensemble, label.cost)
         shrinks = scored and can_shrink(ensemble, buffers.members.scored, actions.n)
         _learn_weights(run, actions, action, learnt, ranking, buffers, shrinks)
-        cost = ensemble.range[0] + _scale_cost(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
+        cost = ensemble.range[0] + bounded * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:
         _learn_members(context, stream, actions, learnt, cost, trusted)
         leave_out_stopped(ensemble, buffers.members.scored, PRIOR_VARIANCE if simple else NEW_VARIANCE)
@@ -442,7 +458,7 @@ def _learn_weights(
     inputs[last] = 1.0
     noise = np.float64(rank(score, action, actions.n, ranking) + 1)
     noise /= math.sqrt(fairness(label, actions.n)) * np.float64(label.weight)
-    cost = _scale_cost(ensemble, label.cost)
+    cost = _bounded_cost(ensemble, label.cost)
     error = cost
     for i in range(len(inputs)):
         error -= ensemble.weights[i] * inputs[i]
@@ -454,7 +470,7 @@ def _learn_weights(
     ensemble.error[0] += (error * error / noise - ensemble.error[0]) / ensemble.error[1]
     keeps = KEEPS
     if ensemble.n_levels > 0:
-        unexplained = _unexplained_variance(ensemble, cost, noise, label.weight)
+        unexplained = _unexplained_variance(ensemble, _scale_cost(ensemble, label.cost), noise, label.weight)
         noise *= max(unexplained, _YOUNG / ensemble.error[1])
         keeps = 1.0 - (1.0 - KEEPS) * min(max((1.0 - unexplained) / _EXPLAINED, _SLOWEST), 1.0)
     learn_squares(

@@ -27,6 +27,7 @@ from onlineauto.engine.event.live_config_kernels import (
     mix_predictions,
     rarity,
 )
+from onlineauto.engine.records.ensemble import CostSoFar
 from onlineauto.engine.records.loop import LoopSignal
 from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.engine.records.task import Shape
@@ -66,7 +67,10 @@ _DOUBTED = 1.0 / 3.0
 """The part by which members trust an event whose policy may have known more than the features say."""
 
 _LEADS = 0.5
-"""Level at which losses must prove that the ensemble of a bandit without members is better, for it to lead."""
+"""Level at which losses must prove that the ensemble of a bandit is better where they have to for a lead."""
+
+_WIDE = 10.0
+"""Width of the range of costs, in standard deviations, beyond which losses must do so."""
 
 _ZERO = np.float32(0)
 _HALF = np.float32(0.5)
@@ -279,10 +283,10 @@ def _has_lead(live: Live) -> bool:
     """Return whether the ensemble of a bandit leads.
 
     It does unless the propensity-weighted losses are against it by one standard error, or rewards lean
-    against it. Without members, losses must be for it.
+    against it. Without members, and where few costs are far larger than all others, losses must be for it.
     """
-    test = live.ensemble.test
-    if len(live.ensemble.members.rests) == 0:
+    test, variance = live.ensemble.test, live.ensemble.costs[CostSoFar.VARIANCE]
+    if len(live.ensemble.members.rests) == 0 or variance < 1.0 / (_WIDE * _WIDE):
         return _predicts_better(live, False, _LEADS)
     many = events_per_draw(live.statistics.draws)
     against = test.fair[0] < -math.sqrt(test.fair[1])
