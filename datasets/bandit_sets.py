@@ -15,6 +15,7 @@ from datasets.development_sets import DEVELOPMENT_SETS
 from datasets.fresh_sets import FRESH_SETS
 from datasets.held_out_sets import HELD_OUT_SETS
 from datasets.table_sets import TABLE_SETS
+from datasets.weak_sets import WEAK_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,5 +127,6 @@ BANDIT_SETS: dict[str, Callable[[], BanditSet]] = {
     **HELD_OUT_SETS,
     **FRESH_SETS,
     **TABLE_SETS,
+    **WEAK_SETS,
 }
 """What makes each set, by name; ``-n`` has numbers where the set has bins made by hand."""

@@ -31,6 +31,7 @@ from datasets.line_sets import LINE_SETS
 from datasets.logs import Log, epsilon_greedy, uniform
 from datasets.sources import SourceMissingError
 from datasets.table_sets import TABLE_SETS
+from datasets.weak_sets import COMMITTED, WEAK_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +46,8 @@ FOLDER = Path(__file__).parent
 NAMES = (*(f"cb-{name}" for name in BANDIT_SETS), *(f"reg-{name}" for name in LINE_SETS))
 """The sets that can be made."""
 
-NOT_COMMITTED = ("reg-births", *(f"cb-{name}" for name in (*FRESH_SETS, *TABLE_SETS)))
+_LEFT_OUT = [name for name in (*FRESH_SETS, *TABLE_SETS, *WEAK_SETS) if name not in COMMITTED]
+NOT_COMMITTED = ("reg-births", *(f"cb-{name}" for name in _LEFT_OUT))
 """Sets that are made on request only: for their licence, see LICENSES.md, or for their size."""
 
 

