@@ -5,13 +5,15 @@
 
 The true reward of every action is known. The reward of the first action of each ranking is averaged over all
 events, the second half, and two intervals of early events. A score of 0 is ``-q ::``, 1 is the best of some
-fixed configs (`bench.quality.runs`). Seed 0 is the committed log; other seeds log its events again.
+fixed configs (`bench.quality.runs`). Beside them are ``-q :: -l .05`` and the best mean action, a learner
+without context. Seed 0 is the committed log; other seeds log its events again.
 
 ``--ours "--automl 8" "--automl 8 --cb_type dr"`` compares variants of onlineauto. Sets go by name or by group
-(``tuned``, ``numbers``, ``development``, ``held-out``, ``fresh``, ``kept-back``, ``tables``). The peers are
-VW's search; LightGBM refitted every 2,000 events, one model and one model for each action; and river's
-random forest over the first events of each log. ``--peers`` names the interpreter of an environment that has
-them (``pip install lightgbm river``); what is not there is left out.
+(``tuned``, ``numbers``, ``development``, ``held-out``, ``fresh``, ``kept-back``, ``tables``,
+``little-signal``, ``many-actions``, ``vectors``, ``long``, ``ordered``). The peers are VW's search; LightGBM
+refitted every 2,000 events, one model and one model for each action; and river's random forest over the first
+events of each log. ``--peers`` names the interpreter of an environment that has them (``pip install lightgbm
+river``); what is not there is left out.
 
 ``--cache FILE`` keeps each result under the content of the log, the flags and the version, and so runs only
 what has changed: for ours any source file of onlineauto, for fixed configs its release.
@@ -38,6 +40,8 @@ from bench.quality.report import (
     BASE,
     BEST,
     LINEAR,
+    MEAN,
+    SLOW,
     WINDOWS,
     Measured,
     comparisons,
@@ -46,7 +50,14 @@ from bench.quality.report import (
     rows,
     verdicts,
 )
-from bench.quality.runs import Run, configured, fixed_configs, from_flags, run_ours
+from bench.quality.runs import (
+    Run,
+    configured,
+    fixed_configs,
+    from_flags,
+    run_best_mean_action,
+    run_ours,
+)
 from datasets.convert import FOLDER
 from onlineauto.options import Configuration
 
@@ -80,7 +91,9 @@ class Bench:
             for w in range(len(WINDOWS))
         ]
         best = {**fixed[name], "rewards": ends}
-        found = {BASE: base, LINEAR: fixed["ctxZ"], BEST: best}
+        slow = self._of(log, digest, configured(quadratic="::", learning_rate=0.05), release)
+        mean = _result(log, run_best_mean_action(log))
+        found = {BASE: base, LINEAR: fixed["ctxZ"], BEST: best, SLOW: slow, MEAN: mean}
         for flags in self._ours:
             found[flags] = self._of(log, digest, from_flags(flags), code_version())
         if peers and self._peers is not None:
@@ -190,9 +203,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     measured = _measure_all(options)
     averages = means(measured)
     kit.printed(averages)
+    said = {
+        flags: comparisons(measured, flags, [other for other in options.ours if other != flags])
+        for flags in options.ours
+    }
     for flags in options.ours:
         print(f"\n{flags}")
-        for sentence in comparisons(measured, flags):
+        for sentence in said[flags]:
             print(f"    {sentence}")
     verdict = verdicts(averages, options.ours[0])
     document = {
@@ -200,7 +217,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "runs": measured,
         "rows": rows(measured),
         "means": averages,
-        "comparisons": {flags: comparisons(measured, flags) for flags in options.ours},
+        "comparisons": said,
         "verdicts": verdict,
     }
     kit.write_json(options.json, document)

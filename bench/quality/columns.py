@@ -25,16 +25,16 @@ class Table:
 
 
 def _features(line: str) -> Features:
-    """Return the features of a line by column: a number has a name, a word has a place in its namespace.
+    """Return the features of a line by column: a name, or the place in the namespace of what has none.
 
-    >>> _features("shared |a x:1.5 blue |b 7")
-    {'a x': 1.5, 'a 1': 'blue', 'b 0': '7'}
+    >>> _features("shared |a x:1.5 blue |b 7 |v :0.5 :0.25")
+    {'a x': 1.5, 'a 1': 'blue', 'b 0': '7', 'v 0': 0.5, 'v 1': 0.25}
     """
     found: Features = {}
     for letter, *words in map(str.split, line.split("|")[1:]):
         for place, word in enumerate(words):
             name, colon, value = word.partition(":")
-            found[f"{letter} {name if colon else place}"] = float(value) if colon else word
+            found[f"{letter} {name if colon and name else place}"] = float(value) if colon else word
     return found
 
 

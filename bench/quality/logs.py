@@ -26,10 +26,15 @@ GROUPS = {
     "fresh": ("alerts", "tuna"),
     "kept-back": KEPT_BACK,
     "tables": tuple(TABLE_SETS),
+    "little-signal": ("null", "vary", "varied", "headlines", "swissmetro"),
+    "many-actions": ("sixty", "hundred"),
+    "vectors": ("route", "vector", "vector-null"),
+    "long": ("clicks",),
+    "ordered": ("book",),
 }
 """The sets: those that the search was tuned on, the same with numbers for bins, those to develop with, those
-to look at once, when all is done, and tables (see `datasets.table_sets`). `datasets.convert` makes the last
-three groups, which are not committed."""
+to look at once, when all is done, tables (see `datasets.table_sets`), and sets that simple learners may learn
+as well (`datasets.weak_sets`). `datasets.convert` makes those that are not committed."""
 
 SETS = tuple(name for names in GROUPS.values() for name in names)
 """All sets."""

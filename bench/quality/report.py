@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,15 @@ WINDOWS = ("whole", "second half", "0-1,000", "2,000-5,000")
 
 BASE, LINEAR, BEST = "-q ::", "context x action", "best fixed"
 """What all others are compared with; the second is one of the fixed configs."""
+
+SLOW, MEAN = "-q :: -l .05", "best mean action"
+"""The first at a tenth of the learning rate, and a learner without context."""
+
+SIMPLE = (BASE, LINEAR, SLOW, MEAN)
+"""What an ensemble should never be behind."""
+
+_BEHIND, _LESS = 0.005, 0.002
+"""Differences of rewards that are listed: from the best of `SIMPLE`, and from other variants."""
 
 Windows = tuple[float | None, ...]
 
@@ -147,8 +157,8 @@ def _mean_of(group: str, who: str, seeds: list[list[Measured]]) -> Mean:
     )
 
 
-def comparisons(measured: list[Measured], who: str) -> list[str]:
-    """Say where a contender is behind LightGBM, below the simplest configs, or below bins made by hand."""
+def comparisons(measured: list[Measured], who: str, others: Sequence[str] = ()) -> list[str]:
+    """Say where a contender is behind LightGBM, simple learners, `others` or bins made by hand."""
     table = {(row.log, row.who): row for row in rows(measured)}
     ours = [row for row in table.values() if row.who == who]
     found = []
@@ -162,20 +172,29 @@ def comparisons(measured: list[Measured], who: str) -> list[str]:
             behind[row.log] = max(gaps)
     if rivals:
         found.append(f"behind LightGBM, whole or second half: {_worst(behind, rivals)}")
-    floors = {(each.log, each.seed, each.who): each.rewards[0] or 0 for each in measured}
-    below: dict[str, float] = {}
-    for log, seed, each in floors:
-        if each == who:
-            gap = max(floors[log, seed, BASE], floors[log, seed, LINEAR]) - floors[log, seed, who]
-            below[log] = max(below.get(log, -1.0), gap)
-    low = {log: gap for log, gap in below.items() if gap > 0.002}
-    found.append(f"more than .002 below {BASE} or {LINEAR}, worst seed: {_worst(low, len(below))}")
+    rewards = {(each.log, each.seed, each.who): each.rewards[0] or 0 for each in measured}
+    runs = [(log, seed) for log, seed, each in rewards if each == who]
+    simplest = {run: max(rewards[*run, each] for each in SIMPLE) for run in runs}
+    gaps_of = partial(_mean_gaps, {run: rewards[*run, who] for run in runs})
+    found.append(f"more than {_BEHIND} below the best of {', '.join(SIMPLE)}: {gaps_of(simplest, _BEHIND)}")
+    for other in others:
+        theirs = {run: rewards[*run, other] for run in runs}
+        found.append(f"more than {_LESS} below {other}: {gaps_of(theirs, _LESS)}")
     for row in ours:
         binned = table.get((row.log.replace("-n-", "-"), who))
         if binned not in (None, row):
             gap = (binned.rewards[0] or 0) - (row.rewards[0] or 0)
             found.append(f"{row.log}: {gap:+.3f} below bins by hand")
     return found
+
+
+def _mean_gaps(ours: dict[tuple[str, int], float], theirs: dict[tuple[str, int], float], least: float) -> str:
+    """Say on which logs ours is below theirs by more than `least`, in the mean over seeds."""
+    gaps: dict[str, list[float]] = {}
+    for run, reward in ours.items():
+        gaps.setdefault(run[0], []).append(theirs[run] - reward)
+    mean = {log: float(np.mean(some)) for log, some in gaps.items()}
+    return _worst({log: gap for log, gap in mean.items() if gap > least}, len(mean))
 
 
 def _worst(gaps: dict[str, float], logs: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.quality.logs import BanditLog
+from bench.quality.logs import BanditLog, unlabelled
 from onlineauto import Workspace
 from onlineauto.options import Configuration
 from onlineauto.workspace.options import REGISTRY
@@ -106,3 +107,25 @@ def run_ours(path: Path, configuration: Configuration) -> Run:
     greedy = [outcomes.action[outcomes.rows["action_start"]] for _, outcomes in workspace.stream(path)]
     seconds = time.process_time() - begin
     return Run(np.concatenate(greedy), seconds, workspace.searching.n_switches)
+
+
+def run_best_mean_action(log: BanditLog) -> Run:
+    """Run a learner without context: the action with the highest mean reward so far, weighted by propensity.
+
+    Actions are told apart by their lines. Each mean begins at the mean of all actions, as if that had been
+    one event.
+    """
+    begin = time.process_time()
+    paid: defaultdict[bytes, float] = defaultdict(float)
+    taken: defaultdict[bytes, float] = defaultdict(float)
+    greedy = np.empty(len(log.events), np.int64)
+    all_paid = all_taken = 0.0
+    for event, text in enumerate(log.events):
+        actions = unlabelled(text).split(b"\n")[1:]
+        mean = all_paid / all_taken if all_taken else 0.0
+        greedy[event] = np.argmax([(paid[action] + mean) / (taken[action] + 1) for action in actions])
+        action, weight = actions[log.actions[event]], 1 / (len(actions) * log.probabilities[event])
+        paid[action] += weight * log.observed[event]
+        taken[action] += weight
+        all_paid, all_taken = all_paid + weight * log.observed[event], all_taken + weight
+    return Run(greedy, time.process_time() - begin)

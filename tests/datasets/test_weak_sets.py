@@ -44,21 +44,9 @@ def test_headlines_of_a_test_are_merged_by_their_words(monkeypatch: pytest.Monke
 
 
 def test_travellers_without_a_car_or_choice_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [
-        "PURPOSE",
-        "WHO",
-        "LUGGAGE",
-        "AGE",
-        "INCOME",
-        "GA",
-        "FIRST",
-        "ORIGIN",
-        "DEST",
-        "TRAIN_TT",
-        "TRAIN_CO",
-        "TRAIN_HE",
-    ]
-    row = dict.fromkeys([*names, "SM_TT", "SM_CO", "SM_HE", "CAR_TT", "CAR_CO"], "50")
+    names = ["PURPOSE", "WHO", "LUGGAGE", "AGE", "INCOME", "GA", "FIRST", "ORIGIN", "DEST"]
+    names += [f"{mode}_{name}" for mode in ("TRAIN", "SM", "CAR") for name in ("TT", "CO", "HE")]
+    row = dict.fromkeys(names, "50")
     rows = [row | {"CHOICE": choice, "CAR_AV": car} for choice, car in (("2", "1"), ("0", "1"), ("1", "0"))]
     monkeypatch.setattr(sources, "swissmetro", lambda: rows)
     data = weak_sets.swissmetro()
