@@ -21,6 +21,7 @@ from bench.quality import off_policy, on_policy
 from bench.quality.columns import save_columns
 from bench.quality.logs import drawn, head, load, names_in, relogged, unlabelled
 from bench.quality.peer_worker import Columns
+from bench.quality.runs import run_best_mean_action
 from bench.regression import single_line
 from bench.speed import readme_table
 from bench.speed.process import run
@@ -139,7 +140,7 @@ def test_quality(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words += ["--cache", str(tmp_path / "cache.jsonl"), "--ours", "--automl 2"]
     first = document_of(quality.main, tmp_path / "1.json", *words)
     assert document_of(quality.main, tmp_path / "2.json", *words) == first  # from the cache
-    assert {row["who"] for row in first["rows"]} >= {"--automl 2"}
+    assert {row["who"] for row in first["rows"]} >= {"--automl 2", "-q :: -l .05", "best mean action"}
     assert "letter-u" in capsys.readouterr().out
     words = ["--logs", "surveys-e", "--events", "600", "--seeds", "5"]
     for row in document_of(off_policy.main, tmp_path / "3.json", *words)["rows"]:
@@ -163,6 +164,14 @@ def test_quality_logs_are_drawn_again(tmp_path: Path) -> None:
     columns = Columns(str(tmp_path / "log.npz"))
     assert columns.shared.shape == (300, 7)
     assert columns.nominal.tolist() == [3, 7]  # the sex, and the action
+
+
+def test_best_mean_action_is_that_of_the_largest_weighted_mean() -> None:
+    log = head(load("route-u"), 400)
+    run = run_best_mean_action(log)
+    weights = [log.observed[log.actions == action] for action in range(3)]
+    assert run.greedy[-1] == np.argmax([rewards.mean() for rewards in weights])
+    assert len(set(run.greedy)) > 1
 
 
 def test_drift(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

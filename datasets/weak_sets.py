@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from html import unescape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -29,6 +29,15 @@ COMMITTED = ("route", "headlines")
 
 _SIZE = 64
 _HEADLINES, _LEAST_VIEWS = 4, 500
+
+
+class _Package(NamedTuple):
+    """A headline of a test, and how often it was seen and clicked."""
+
+    codes: str
+    views: int
+    clicks: int
+    week: int
 
 
 def null() -> BanditSet:
@@ -131,25 +140,23 @@ def headlines() -> BanditSet:
 
     The reward is the share of clicks of a headline, divided by the highest share of the four.
     """
-    tests: dict[str, dict[str, list[int]]] = {}
+    tests: dict[str, dict[str, _Package]] = {}
     for row in sources.upworthy():
-        seen = tests.setdefault(row["clickability_test_id"], {}).setdefault(
-            _codes(row["headline"]), [0, 0, 9**9]
+        packages = tests.setdefault(row["clickability_test_id"], {})
+        views, clicks, week = (int(row[name]) for name in ("impressions", "clicks", "test_week"))
+        codes = _codes(row["headline"])
+        before = packages.get(codes, _Package(codes, 0, 0, week))
+        packages[codes] = _Package(
+            codes, before.views + views, before.clicks + clicks, min(before.week, week)
         )
-        seen[0] += int(row["impressions"])
-        seen[1] += int(row["clicks"])
-        seen[2] = min(seen[2], int(row["test_week"]))
+    enough = [[each for each in test.values() if each.views >= _LEAST_VIEWS] for test in tests.values()]
+    enough = [test for test in enough if len(test) >= _HEADLINES]
     draw, contexts, lines, shares = np.random.default_rng(1), [], [], []
-    enough = [
-        [(codes, *counts) for codes, counts in counted.items() if counts[0] >= _LEAST_VIEWS]
-        for counted in tests.values()
-    ]
-    enough = [packages for packages in enough if len(packages) >= _HEADLINES]
-    for packages in sorted(enough, key=lambda some: min(week for *_, week in some)):
-        chosen = [packages[at] for at in draw.permutation(len(packages))[:_HEADLINES]]
-        contexts.append(f"|w w{min(week for *_, week in packages) % 100}")
-        lines.append([f"|t {codes} |l len:{codes.count(' ') + 1}" for codes, *_ in chosen])
-        shares.append([clicks / views for _, views, clicks, _ in chosen])
+    for test in sorted(enough, key=lambda test: min(each.week for each in test)):
+        chosen = [test[at] for at in draw.permutation(len(test))[:_HEADLINES]]
+        contexts.append(f"|w w{min(each.week for each in test) % 100}")
+        lines.append([f"|t {each.codes} |l len:{each.codes.count(' ') + 1}" for each in chosen])
+        shares.append([each.clicks / each.views for each in chosen])
     rewards = np.array(shares)
     rewards /= np.maximum(rewards.max(axis=1, keepdims=True), 1e-9)
     return BanditSet(contexts, rewards, len(contexts), lines=lines, logs="u")
@@ -159,14 +166,14 @@ def swissmetro() -> BanditSet:
     """Which of train, Swissmetro and car a traveller with a car chooses, from time, cost and headway."""
     rows = [row for row in sources.swissmetro() if row["CHOICE"] != "0" and row["CAR_AV"] == "1"]
     rows = [rows[at] for at in shuffled(len(rows))]
-    words = (("p", "PURPOSE"), ("w", "WHO"), ("l", "LUGGAGE"), ("a", "AGE"), ("i", "INCOME"), ("g", "GA"))
-    words += (("f", "FIRST"), ("o", "ORIGIN"), ("d", "DEST"))
-    contexts = [" ".join(f"|{letter} {letter}{row[name]}" for letter, name in words) for row in rows]
+    names = ("PURPOSE", "WHO", "LUGGAGE", "AGE", "INCOME", "GA", "FIRST", "ORIGIN", "DEST")
+    contexts = [" ".join(f"|{name[0].lower()} {row[name]}" for name in names) for row in rows]
     modes = (("TRAIN", ("TT", "CO", "HE")), ("SM", ("TT", "CO", "HE")), ("CAR", ("TT", "CO")))
     lines = [
         [
-            f"|Z {mode} |c " + " ".join(f"{name}:{int(row[f'{mode}_{name}']) / 100:g}" for name in names)
-            for mode, names in modes
+            f"|Z {mode} |c "
+            + " ".join(f"{number}:{int(row[f'{mode}_{number}']) / 100:g}" for number in numbers)
+            for mode, numbers in modes
         ]
         for row in rows
     ]

@@ -92,7 +92,7 @@ class Bench:
         ]
         best = {**fixed[name], "rewards": ends}
         slow = self._of(log, digest, configured(quadratic="::", learning_rate=0.05), release)
-        mean = _result(log, run_best_mean_action(log))
+        mean = self._results.of(digest, MEAN, measure=lambda: _result(log, run_best_mean_action(log)))
         found = {BASE: base, LINEAR: fixed["ctxZ"], BEST: best, SLOW: slow, MEAN: mean}
         for flags in self._ours:
             found[flags] = self._of(log, digest, from_flags(flags), code_version())

@@ -112,8 +112,8 @@ def run_ours(path: Path, configuration: Configuration) -> Run:
 def run_best_mean_action(log: BanditLog) -> Run:
     """Run a learner without context: the action with the highest mean reward so far, weighted by propensity.
 
-    Actions are told apart by their lines. Each mean begins at the mean of all actions, as if that had been
-    one event.
+    Actions are told apart by the first namespace of their lines. Each mean begins at the mean of all actions,
+    as if that had been one event.
     """
     begin = time.process_time()
     paid: defaultdict[bytes, float] = defaultdict(float)
@@ -121,7 +121,7 @@ def run_best_mean_action(log: BanditLog) -> Run:
     greedy = np.empty(len(log.events), np.int64)
     all_paid = all_taken = 0.0
     for event, text in enumerate(log.events):
-        actions = unlabelled(text).split(b"\n")[1:]
+        actions = [line.split(b"|", 2)[1].strip() for line in unlabelled(text).split(b"\n")[1:]]
         mean = all_paid / all_taken if all_taken else 0.0
         greedy[event] = np.argmax([(paid[action] + mean) / (taken[action] + 1) for action in actions])
         action, weight = actions[log.actions[event]], 1 / (len(actions) * log.probabilities[event])
