@@ -23,7 +23,7 @@ from bench.quality.logs import drawn, head, load, names_in, relogged, unlabelled
 from bench.quality.peer_worker import Columns
 from bench.quality.runs import run_best_mean_action
 from bench.regression import single_line
-from bench.speed import readme_table
+from bench.speed import readme_table, vectors
 from bench.speed.process import run
 from bench.speed.table import CONTENDERS, ROWS, contenders_of, figures_of
 from bench.speed.workers import OUR_WORKER, VW_WORKER, Worker, WorkerError
@@ -118,6 +118,12 @@ def test_speed_kinds(tmp_path: Path) -> None:
     sides = {side: [[{"wall": 2 * cpu, "cpu": cpu}]] for side, cpu in taken.items()}
     lines, _ = report({"tiny": sides}, [1.0])
     assert "- VW -q :: / ensemble, first events: 2.00 (geometric mean), 2.00 (worst)" in lines
+
+
+def test_speed_of_vectors(tmp_path: Path) -> None:
+    words = ["--numbers", "16", "--actions", "2", "--events", "20", "--rounds", "1"]
+    rows = document_of(vectors.main, tmp_path / "vectors.json", *words)
+    assert [row["contender"] for row in rows] == ["LinUCB", "array", "list", "4 numbers"]
 
 
 def test_formats(tmp_path: Path) -> None:
