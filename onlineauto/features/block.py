@@ -10,8 +10,9 @@ columns as arguments, and fast with a few arrays of records.
                              └─cost_start──▶ (cost_action, cost, probability)
 
 A *span* is a run of features of one namespace, in file order; a namespace that a line opens twice has two
-spans. Empty spans are not stored. Each offset column has one entry more than the column that it divides, as
-in CSR.
+spans. Empty spans are not stored. A span of 16 features or more with consecutive hashes is a *vector*: the
+numbers of an array by position, zeros included. Each offset column has one entry more than the column that it
+divides, as in CSR.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class Block:
     hash : uint32[n_features]
         Feature hashes, before any table size is known.
     value : float32[n_features]
-        Feature values, namespace weight included; never 0.
+        Feature values, namespace weight included; 0 only in a vector.
     """
 
     event_start: NDArray[np.int64]

@@ -39,6 +39,8 @@ SPAN = np.dtype([("start", np.int64), ("namespace", np.int32)], align=True)
 """Record of a run of features of one namespace."""
 FEATURE = np.dtype([("hash", np.uint32), ("value", np.float32)], align=True)
 """Record of a feature."""
+LEAST_VECTOR = 16
+"""Minimum number of features of a vector: a span whose hashes are consecutive, which keeps its zeros."""
 GROUP = np.dtype(
     [
         ("start", np.int64),

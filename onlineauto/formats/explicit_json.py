@@ -7,6 +7,7 @@ which strings become names has no effect. `ExplicitNames` turns lines into this 
 from __future__ import annotations
 
 import json
+import math
 import re
 from contextlib import suppress
 from functools import partial
@@ -18,7 +19,8 @@ from onlineauto.errors import InputError
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.mappings.identities import MOST_NUMBERS, identity, named, numbers_in
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.mappings.named_event import NamedLine, spans_of
+from onlineauto.formats.mappings.named_event import NamedLine, spans_of, vector_in, vector_of
+from onlineauto.formats.mappings.values import as_list
 from onlineauto.formats.options import FORMATS
 from onlineauto.formats.text.writer import number_word
 
@@ -71,7 +73,11 @@ class FeatureTexts:
         """Yield the members for each namespace; see `object_of`."""
         known = self._known
         for namespace, value in features:
+            value = as_list(value)
             kind = type(value)
+            if kind is list and (vector := vector_in(value)) is not None and namespace not in ("", " "):
+                yield _array(namespace, vector)
+                continue
             if kind is dict:
                 key: tuple[Any, ...] = namespace, kind, tuple(value.items()), *map(type, value.values())
             elif kind is list:
@@ -305,21 +311,42 @@ def members_of(line: NamedLine | Line, names: NameHashes, seed: int) -> Iterator
     """Yield the members of a line's object: tag, features without a namespace, an object per namespace."""
     if line.tag:
         yield f'"_tag":{quoted(line.tag)}'
-    merged: dict[str, list[str]] = {}
-    for namespace, features in line.spans if not hasattr(line, "features") else line.features.items():
-        members = merged.setdefault(" " if namespace in ("", " ") else namespace, [])
-        named = ((_name(name, namespace, names, seed), value) for name, value in features if value)
-        members += [f"{name}:{number_of(value)}" for name, value in named]
-    for namespace, words in merged.items():
-        if namespace == " ":
+    merged: dict[tuple[str, bool], list[str]] = {}
+    hashed = not isinstance(line, NamedLine)
+    for namespace, features in line.spans if isinstance(line, NamedLine) else line.features.items():
+        vector = vector_of(features, names.namespace_hash(namespace) if hashed else 0)
+        name_of_it = " " if namespace in ("", " ") else namespace
+        members = merged.setdefault((name_of_it, vector is not None), [])
+        if vector is not None:
+            members.append(_array(name_of_it, vector))
+            continue
+        members += [
+            f"{_name(name if hashed else str(name), namespace, names, seed)}:{number_of(value)}"
+            for name, value in features
+            if value
+        ]
+    for (namespace, is_array), words in merged.items():
+        if namespace == " " or is_array:
             yield from words
         elif words:
-            if namespace.startswith("_") or not _can_be_key(namespace):
-                raise InputError(
-                    f"event: namespace {namespace!r} begins with '_', or has a NUL or bytes that are not "
-                    "UTF-8, which JSON cannot have there"
-                )
-            yield f"{quoted(namespace)}:{object_of(words)}"
+            yield f"{_key(namespace)}:{object_of(words)}"
+
+
+def _key(namespace: str) -> str:
+    """Return the name of a namespace as JSON."""
+    if namespace.startswith("_") or not _can_be_key(namespace):
+        raise InputError(
+            f"event: namespace {namespace!r} begins with '_', or has a NUL or bytes that are not UTF-8, "
+            "which JSON cannot have there"
+        )
+    return quoted(namespace)
+
+
+def _array(namespace: str, vector: list[float]) -> str:
+    """Return the member of a namespace that is an array of float32 numbers."""
+    if not math.isfinite(sum(vector)):
+        raise InputError(f"event: {namespace!r} has a number that is infinite or NaN, which JSON cannot have")
+    return f"{_key(namespace)}:{msgspec.json.encode(vector).decode()}"
 
 
 def _name(name: str | int, namespace: str, names: NameHashes, seed: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import InputError
-from onlineauto.formats.datasets.arrow_arrays import as_float32, without_nan
+from onlineauto.formats.datasets.arrow_arrays import as_float32, without_zeros
 from onlineauto.formats.datasets.event_table import EventTable, InMemory, NumberColumn
 from onlineauto.formats.datasets.features import ColumnFeatures, Encoder, repeated
 from onlineauto.formats.mappings.name_hashes import NameHashes
@@ -147,7 +147,7 @@ def _rows(
     features = ColumnFeatures(
         encoder.namespace(noun, namespace),
         hashes,
-        value=without_nan(as_float32(values.ravel())),
+        value=without_zeros(as_float32(values.ravel())),
         start=start,
     )
     for element, row in zip(*features.infinite(), strict=True):

@@ -102,7 +102,7 @@ def _names(event: OneEventLike, configuration: Configuration) -> LineNames:
     for line in named_event(mapping).lines:  # type: ignore[arg-type]
         for namespace, features in line.spans:
             for feature, _ in features:
-                names.note(namespace, feature)
+                names.note(namespace, str(feature))
     return names
 
 

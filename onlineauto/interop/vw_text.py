@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import InputError
 from onlineauto.features.event import Event
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.mappings.named_event import NamedEvent, NamedLine, named_event
+from onlineauto.formats.mappings.named_event import NamedEvent, NamedLine, named_event, vector_of
 from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.formats.text.writer import NO_WEIGHT, can_be_name, line_text, namespace_word, number_word
 
@@ -119,16 +119,18 @@ def write_events(
 
 def _spans(line: NamedLine | Line, names: NameHashes) -> list[str]:
     """Return the texts of the namespaces of a line."""
+    named = isinstance(line, NamedLine)
     spans = line.spans if isinstance(line, NamedLine) else line.features.items()
-    return [
-        " ".join(
-            [
-                namespace_word(namespace),
-                *(_feature_word(name, value, namespace, names) for name, value in features if value),
-            ]
-        )
-        for namespace, features in spans
-    ]
+    texts = []
+    for namespace, features in spans:
+        vector = vector_of(features, 0 if named else names.namespace_hash(namespace))
+        if vector is not None:
+            words = [f":{number_word(number)}" for number in vector]
+        else:
+            pairs = [(str(name) if named else name, value) for name, value in features if value]
+            words = [_feature_word(name, value, namespace, names) for name, value in pairs]
+        texts.append(" ".join([namespace_word(namespace), *words]))
+    return texts
 
 
 def _feature_word(name: str | int, value: float, namespace: str, names: NameHashes) -> str:

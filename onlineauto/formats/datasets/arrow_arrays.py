@@ -183,10 +183,9 @@ def as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
         return values.astype(np.float32)
 
 
-def without_nan(value: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return numbers with NaN replaced by 0, which is not a feature."""
-    missing = np.isnan(value)
-    return np.where(missing, np.float32(0), value) if missing.any() else value
+def without_zeros(value: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return numbers with NaN in place of 0, which is not a feature."""
+    return np.where(value == 0, np.float32(np.nan), value)
 
 
 def as_texts(array: Any) -> Any:

@@ -6,6 +6,7 @@ spans; the second round writes the features into the spans.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,9 +59,9 @@ def count_codes(
 def count_numbers(
     value: NDArray[np.float32], line: NDArray[np.int64], namespace: int, counts: NDArray[np.int64]
 ) -> None:
-    """Add the features of a column of numbers to the counts like `count_codes`; 0 is not a feature."""
+    """Add the features of a column of numbers to the counts like `count_codes`; NaN is not a feature."""
     for i in range(len(value)):
-        if value[i] != 0 and line[i] >= 0:
+        if line[i] >= 0 and not math.isnan(value[i]):
             counts[line[i], namespace] += 1
 
 
@@ -125,7 +126,7 @@ def write_numbers(
     """
     step = 1 if len(hashes) > 1 else 0
     for i in range(len(value)):
-        if value[i] != 0 and line[i] >= 0:
+        if line[i] >= 0 and not math.isnan(value[i]):
             here = at[line[i], namespace]
             features[here].hash = hashes[i * step]
             features[here].value = value[i]

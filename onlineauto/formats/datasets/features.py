@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from onlineauto.features.records import LEAST_VECTOR
 from onlineauto.formats.datasets.arrow_arrays import (
     as_texts,
     flatten,
@@ -17,7 +18,7 @@ from onlineauto.formats.datasets.arrow_arrays import (
     pyarrow,
     texts_of,
     type_at,
-    without_nan,
+    without_zeros,
 )
 from onlineauto.formats.datasets.column_kernels import (
     count_codes,
@@ -46,7 +47,7 @@ class ColumnFeatures:
     # uint32[k]: hash of each distinct text; for numbers the hash of the column, or a hash for each element.
     hashes: NDArray[np.uint32]
     code: NDArray[np.int32] | None = None  # int32[n], optional: index of each element's hash, -1 for none.
-    # float32[n], optional: numbers, if the elements are numbers; 0 is not a feature.
+    # float32[n], optional: numbers, if the elements are numbers; NaN is not a feature.
     value: NDArray[np.float32] | None = None
     # int64[n_rows + 1], optional: first element of each row, if a row has a list.
     start: NDArray[np.int64] | None = None
@@ -72,9 +73,7 @@ class ColumnFeatures:
 
     def infinite(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the elements that are infinite or too large for a float32, and the row of each."""
-        if self.value is None or np.isfinite(self.value).all():
-            return (np.zeros(0, np.int64),) * 2
-        bad = np.flatnonzero(~np.isfinite(self.value))
+        bad = np.flatnonzero(() if self.value is None else np.isinf(self.value))
         return bad, bad if self.start is None else np.searchsorted(self.start, bad, side="right") - 1
 
     def _line_of_each(self, line: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -101,7 +100,7 @@ class ColumnFeatures:
 class Repeated:
     """A feature of each action that is the same in all events; one element per event and action.
 
-    A `value` of 0 is no feature; without values, all are 1.
+    A `value` of NaN is no feature; without values, all are 1.
     """
 
     namespace: int
@@ -119,14 +118,14 @@ class Repeated:
 def repeated(rows: ColumnFeatures) -> list[Repeated]:
     """Return features of rows, each of which describes an action of all events, in layers.
 
-    The first layer has the first feature of each action, and so on; 0 fills the layers of shorter rows.
+    The first layer has the first feature of each action, and so on; NaN fills the layers of shorter rows.
     """
     assert rows.start is not None
     assert rows.value is not None
     layers, lengths = [], np.diff(rows.start)
     for index in range(int(lengths.max(initial=0))):
         feature = np.minimum(rows.start[:-1] + index, len(rows.value) - 1)
-        value = np.where(index < lengths, rows.value[feature], np.float32(0))
+        value = np.where(index < lengths, rows.value[feature], np.float32(np.nan))
         layers.append(Repeated(rows.namespace, rows.hashes[feature], value))
     return layers
 
@@ -161,7 +160,6 @@ class Encoder:
         self.names, self._hash_all, self.identities = names, hash_all, frozenset(identities)
         self.value_numbers = set[str]()
         self._namespaces: dict[tuple[str, str], int] = {}
-        self._indices: dict[int, NDArray[np.uint32]] = {}
         self._hashed: dict[tuple[str, int], tuple[Any, NDArray[np.uint32]]] = {}
 
     @property
@@ -186,12 +184,17 @@ class Encoder:
         if is_text(array.type):
             code, hashes = self._texts(array, prefix, number)
         else:
-            value = without_nan(numbers_of(array))
+            value = numbers_of(array)
             if start is None:
                 hashes = self.names.features([column.name], number)
+                value = without_zeros(value)
             else:
-                position = np.arange(len(value)) - np.repeat(start[:-1], np.diff(start))
-                hashes = self._names_of_indices(int(np.diff(start).max(initial=0)), number)[position]
+                length = np.diff(start)
+                position = np.arange(len(value)) - np.repeat(start[:-1], length)
+                hashes = (position + self.names.namespaces.hashes[number]).astype(np.uint32)
+                in_vector = np.repeat(length >= LEAST_VECTOR, length)
+                with_zeros = np.where(np.isnan(value), np.float32(0), value)
+                value = np.where(in_vector, with_zeros, without_zeros(value))
         return ColumnFeatures(namespace, hashes, code, value, start, too_long, title, array)
 
     def encode_values(
@@ -227,16 +230,6 @@ class Encoder:
                 )
             )
         return encoded
-
-    def _names_of_indices(self, longest: int, number: int) -> NDArray[np.uint32]:
-        """Return the hashes of the names ``0``, ``1``, … in a namespace, `longest` of them or more."""
-        known = self._indices.get(number)
-        if known is None or len(known) < longest:
-            digits = np.arange(2 * longest).astype(np.bytes_).tolist()
-            start = np.concatenate([[0], np.cumsum([*map(len, digits)])]).astype(np.int64)
-            data = np.frombuffer(bytearray(b"".join(digits)), np.uint8)
-            known = self._indices[number] = self.hashes(b"", data, start, number)
-        return known
 
     def _texts(self, array: Any, prefix: str, number: int) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
         """Return the code of each text, and the hash of each text with a prefix."""

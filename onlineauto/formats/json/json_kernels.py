@@ -47,6 +47,7 @@ from onlineauto.formats.json.stage_kernels import (
     SLOTS,
     JsonText,
     add_feature,
+    add_number,
     begin_event,
     begin_line,
     close_namespace,
@@ -55,6 +56,7 @@ from onlineauto.formats.json.stage_kernels import (
     open_default,
     open_frame,
     open_namespace,
+    settle_array,
     write_event,
 )
 from onlineauto.formats.json.token_kernels import (
@@ -341,23 +343,26 @@ def read_element(text: JsonText, p: int, frame: Records, stage: Stage) -> int:
     if frame.kind >= MULTI:
         return open_part(text, p, frame.kind, stage)
     byte = load1(text.data, p) if p < text.end else np.uint8(0)
+    native = not text.rules.quirks.narrow_json
     if byte == _N:
-        if not text.rules.quirks.narrow_json:  # a missing number has an index, too
+        if native:  # a missing number has an index, too
+            add_number(stage, frame, _ZERO, True)
             event.array_hash = np.uint32(event.array_hash + _ONE_MORE)
         return read_word(text, p)[1]
     if byte == _OPEN_OBJECT:
+        settle_array(stage, frame)
         open_again(open_frame(text, NAMESPACE, p, stage.frames), frame)
         return p + 1
-    if byte == _OPEN_LIST or (text.rules.quirks.narrow_json and byte in (_QUOTE, _T, _F)):
+    if byte == _OPEN_LIST or (byte in (_QUOTE, _T, _F) and not native):
         fail(text, ProblemCode.JSON_UNEXPECTED, p, text.end)
     elif byte == _QUOTE:
         p = _read_string_element(text, p, frame, stage)
     elif byte in (_T, _F):
         word, p = read_word(text, p)
-        add_feature(stage, frame, event.array_hash, _ONE if word == TRUE else _ZERO)
+        add_number(stage, frame, _ONE if word == TRUE else _ZERO, native)
     else:
         number, p = _read_number(text, p)
-        add_feature(stage, frame, event.array_hash, number)
+        add_number(stage, frame, number, native)
     event.array_hash = np.uint32(event.array_hash + _ONE_MORE)
     return p
 
@@ -371,6 +376,7 @@ def _close(text: JsonText, stage: Stage, frame: Records) -> None:
     event = text.event
     event.depth -= 1
     if frame.kind == NAMESPACE or frame.kind == ARRAY:
+        settle_array(stage, frame)
         close_namespace(stage, frame)
         if frame.root:
             if text.rules.quirks.early_labels:

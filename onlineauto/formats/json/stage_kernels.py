@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.formats.lines.feature_kernels import close_span
+from onlineauto.formats.lines.feature_kernels import close_span, settle_zeros
 from onlineauto.formats.lines.label_kernels import CONFINED, UNLABELLED, add_cost
 from onlineauto.formats.lines.line_kernels import open_line
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
@@ -97,6 +97,7 @@ FRAME = np.dtype(
         ("filled", np.bool_),  # whether it has a member or an element already
         ("root", np.bool_),  # whether it is the context itself
         ("lost", np.bool_),  # whether it is a namespace whose features VW loses
+        ("zeros", np.bool_),  # whether it is an array whose last segment has zeros
         ("number", np.int32),  # number of the namespace
         ("hash", np.uint32),
         ("byte", np.int64),  # first byte of its name
@@ -259,7 +260,7 @@ def open_frame(text: JsonText, kind: int, p: int, frames: Records) -> Records:
     frame = frames[np.uint64(event.depth)]
     event.depth += 1
     frame.kind = kind
-    frame.filled = frame.root = frame.lost = False
+    frame.filled = frame.root = frame.lost = frame.zeros = False
     frame.group = frame.segment = -1
     return frame
 
@@ -341,10 +342,8 @@ def _open_segment(stage: Stage, frame: Records) -> None:
 
 
 @inline_kernel
-def add_feature(stage: Stage, frame: Records, hash_: np.uint32, value: F32) -> None:
-    """Stage a feature of the frame's namespace, unless its value is 0."""
-    if value == _ZERO or frame.lost:
-        return
+def _stage_feature(stage: Stage, frame: Records, hash_: np.uint32, value: F32) -> None:
+    """Stage a feature of the frame's namespace."""
     event = stage.event[0]
     if frame.segment < 0 or frame.segment != event.segments - 1:
         _open_segment(stage, frame)
@@ -353,6 +352,32 @@ def add_feature(stage: Stage, frame: Records, hash_: np.uint32, value: F32) -> N
     stage.features[i].value = value
     event.features += 1
     stage.segments[np.uint64(frame.segment)].end = event.features
+
+
+@inline_kernel
+def add_feature(stage: Stage, frame: Records, hash_: np.uint32, value: F32) -> None:
+    """Stage a feature of the frame's namespace, unless its value is 0."""
+    if value != _ZERO and not frame.lost:
+        _stage_feature(stage, frame, hash_, value)
+
+
+@inline_kernel
+def add_number(stage: Stage, frame: Records, value: F32, with_zeros: bool) -> None:
+    """Stage the next number of an array; 0 only if `with_zeros`, until `settle_array`."""
+    event = stage.event[0]
+    if not frame.lost and (with_zeros or value != _ZERO):
+        frame.zeros |= value == _ZERO
+        _stage_feature(stage, frame, event.array_hash, value)
+
+
+@kernel
+def settle_array(stage: Stage, frame: Records) -> None:
+    """Remove the zeros of an array's last segment, unless the segment is a vector."""
+    if frame.zeros:
+        segment = stage.segments[frame.segment]
+        segment.end = settle_zeros(stage.features, segment.start, segment.end)
+        stage.event[0].features = segment.end
+        frame.zeros = False
 
 
 @inline_kernel

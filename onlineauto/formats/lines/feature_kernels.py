@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name, hash_word
+from onlineauto.features.records import LEAST_VECTOR
 from onlineauto.formats.lines.mark_kernels import after_word, is_at, next_one
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.formats.lines.reader_state_kernels import default_number, is_blank, name_slot, report
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _BAR, _COLON = 124, 58
 _ONE = np.float32(1)
 _ZERO = np.float32(0)
+_NEXT = np.uint32(1)
 
 
 @kernel
@@ -82,7 +84,7 @@ def _odd_feature(
 def _read_span(text: Text, p: int, seed: np.uint32, weight: F32, features: Records) -> tuple[int, int, bool]:
     """Read features up to a bar; return the position after them, their number, and whether all are valid."""
     data = text.data
-    n, n_unnamed, good = text.state.features, 0, True
+    n, n_unnamed, good, has_zeros = text.state.features, 0, True, False
     while good and p < text.end and load1(data, p) != _BAR:
         if is_blank(load1(data, p)):
             p += 1
@@ -95,6 +97,7 @@ def _read_span(text: Text, p: int, seed: np.uint32, weight: F32, features: Recor
             number, is_plain = short_decimal(data, start, p)
             value = np.float32(weight * number)
             is_plain &= name[0] < name[1] and math.isfinite(value)
+        is_zero = False
         if is_plain:
             hash_ = hash_word(data, name[0], name[1], seed, text.rules.hash_all)
         else:
@@ -102,12 +105,33 @@ def _read_span(text: Text, p: int, seed: np.uint32, weight: F32, features: Recor
             if has_no_name:
                 hash_ = np.uint32(hash_ + np.uint32(n_unnamed))
                 n_unnamed += 1
-        if value != _ZERO:
+                is_zero = value == _ZERO
+                has_zeros |= is_zero
+        if value != _ZERO or is_zero:
             feature = features[np.uint64(n)]
             feature.hash = hash_
             feature.value = value
             n += 1
+    if has_zeros:
+        n = settle_zeros(features, text.state.features, n)
     return p, n, good
+
+
+@kernel
+def settle_zeros(features: Records, begin: int, end: int) -> int:
+    """Remove the zeros of ``features[begin:end]`` unless these are a vector; return the new end."""
+    is_vector = end - begin >= LEAST_VECTOR
+    for i in range(begin + 1, end):
+        is_vector &= features[i].hash == np.uint32(features[i - 1].hash + _NEXT)
+    if is_vector:
+        return end
+    n = begin
+    for i in range(begin, end):
+        if features[i].value != _ZERO:
+            features[n].hash = features[i].hash
+            features[n].value = features[i].value
+            n += 1
+    return n
 
 
 @inline_kernel

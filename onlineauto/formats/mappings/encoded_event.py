@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from marshal import dumps
+from operator import is_
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.formats.mappings.values import as_lists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +43,15 @@ class EncodedEvent:
             self.data = dumps((context, actions, *_NO_OUTCOME), _VERSION)
         except ValueError:
             self.data = None
+
+    def list_arrays(self) -> bool:
+        """Replace arrays by lists that a kernel reads, and encode again; return whether there were any."""
+        lists = with_lists({"context": self.context, "actions": self.actions})
+        if lists is None:
+            return False
+        self.context, self.actions = lists["context"], lists["actions"]
+        self.data = marshal_values((self.context, self.actions, *self._outcome))
+        return True
 
     def with_outcome(self, chosen: int, *, cost: float, probability: float) -> EncodedEvent:
         """Return the event with the chosen action, its cost and its probability."""
@@ -79,6 +91,16 @@ def values_of(event: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the values of `KEYS` of a mapping; Ellipsis for a missing key."""
     get = event.get
     return tuple([get(key, _MISSING) for key in KEYS])
+
+
+def with_lists(event: dict[str, Any]) -> dict[str, Any] | None:
+    """Return an event with lists in place of arrays; None if it has no arrays."""
+    changed, context, actions = {}, event.get("context"), event.get("actions")
+    if (listed := as_lists(context)) is not context:
+        changed["context"] = listed
+    if type(actions) is list and not all(map(is_, actions, listed := [*map(as_lists, actions)])):
+        changed["actions"] = listed
+    return event | changed if changed else None
 
 
 def marshal_values(values: tuple[Any, ...]) -> bytes | None:

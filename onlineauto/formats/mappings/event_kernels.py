@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
-from onlineauto.formats.lines.feature_kernels import close_span
+from onlineauto.formats.lines.feature_kernels import close_span, settle_zeros
 from onlineauto.formats.lines.line_kernels import begin_records, close_records, open_line
 from onlineauto.formats.lines.reader_state_kernels import FINE, NAMES, Text, measure, name_slot
 from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel
@@ -136,6 +136,40 @@ def _read_value(text: Text, key: tuple[int, int], p: int) -> tuple[tuple[int, in
 
 
 @kernel
+def _read_list(
+    text: Text, p: int, names: Records, features: Records, namespace: tuple[int, int]
+) -> tuple[int, int, int]:
+    """Read the list of names and numbers at `p`, like `_read_features`; a number's name is its index."""
+    data, n = text.data, text.state.features
+    left = count_at(data, p)
+    p += 5
+    if left == 0:
+        return -1, n, p
+    row = names[name_slot(data, text.rules, text.state, namespace[0], namespace[1], names)]
+    seed, has_zeros = row.hash, False
+    for index in range(left):
+        hash_ = np.uint32(seed + np.uint32(index))
+        number, after = number_at(data, p)
+        value = np.float32(0.0 if math.isnan(number) else number)
+        if after < 0:
+            name = text_at(data, p)
+            if name[0] >= 0:
+                hash_ = hash_name(data, name[0], name[1], seed, text.rules.hash_all)
+                value, after = _ONE, name[1]
+            else:
+                _, value, after = _read_value(text, namespace, p)
+        if after < 0:
+            return -1, n, -1
+        has_zeros |= value == _ZERO
+        p = after
+        feature = features[np.uint64(n)]
+        feature.hash = hash_
+        feature.value = value
+        n += 1
+    return row.number, settle_zeros(features, text.state.features, n) if has_zeros else n, p
+
+
+@kernel
 def _read_features(
     text: Text, p: int, names: Records, features: Records, namespace: tuple[int, int]
 ) -> tuple[int, int, int]:
@@ -147,11 +181,9 @@ def _read_features(
     data = text.data
     kind, left, n = load1(data, p), 1, text.state.features
     number, seed = -1, np.uint32(0)
-    listed = kind in (LIST, TUPLE)
-    if listed:
-        left = count_at(data, p)
-        p += 5
-    elif kind == DICT:
+    if kind in (LIST, TUPLE):
+        return _read_list(text, p, names, features, namespace)
+    if kind == DICT:
         p += 1
     while left > 0:
         name, value = namespace, _ONE
@@ -163,10 +195,6 @@ def _read_features(
             if name[0] < 0:
                 return -1, n, -1
             name, value, p = _read_value(text, name, name[1])
-        elif listed:
-            name = text_at(data, p)
-            p = name[1]
-            left -= 1
         else:
             name, value, p = _read_value(text, name, p)
             left -= 1

@@ -12,7 +12,13 @@ from onlineauto.errors import EventTypeError, InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.line_reader import RecordReader
 from onlineauto.formats.lines.reader_state_kernels import FINE, NAMES, ReaderRules
-from onlineauto.formats.mappings.encoded_event import KEYS, EncodedEvent, marshal_values, values_of
+from onlineauto.formats.mappings.encoded_event import (
+    KEYS,
+    EncodedEvent,
+    marshal_values,
+    values_of,
+    with_lists,
+)
 from onlineauto.formats.mappings.event_kernels import read_event
 from onlineauto.formats.mappings.identities import name_values
 from onlineauto.formats.mappings.name_hashes import NameHashes
@@ -32,8 +38,8 @@ _KEYS = frozenset(KEYS)
 _FIRST_BYTES = 1 << 12
 _BRIEF = 1 << 16
 """Maximum size in bytes of events that are read without releasing the GIL."""
-_LEAST_FEATURE, _LEAST_LINE = 5, 2
-"""Minimum size in bytes of a feature (an empty name in a list), and of a line (an empty dictionary)."""
+_LEAST_SPAN, _LEAST_LINE = 5, 2
+"""Minimum size in bytes of a span (its name), and of a line (an empty dictionary); a feature may have one."""
 
 
 class EncodedReading(NamedTuple):
@@ -94,7 +100,7 @@ class MappingReader(RecordReader):
         """Read an event of ordinary values into the records and measure it; return False for other events."""
         data = self.encode(event)
         if data is None:
-            return False
+            return self._read_lists(event)
         end = len(data)
         if end > self._most_bytes:
             self._enlarge(2 * end)
@@ -109,7 +115,14 @@ class MappingReader(RecordReader):
         if 4 * names > len(self.records.names):
             self._grow_names()
             self._bound = None
-        return False
+        return self._read_lists(event)
+
+    def _read_lists(self, event: Mapping[str, Any] | EncodedEvent) -> bool:
+        """Read an event whose arrays are lists now; return False if it has no arrays."""
+        if type(event) is EncodedEvent:
+            return event.list_arrays() and self.read(event)
+        lists = with_lists(event) if type(event) is dict else None
+        return lists is not None and self.read(lists)
 
     def encode(self, event: Mapping[str, Any] | EncodedEvent) -> bytes | None:
         """Return an event, encoded by `marshal`; None if it is not of this reader's kind, or not ordinary."""
@@ -162,8 +175,11 @@ class MappingReader(RecordReader):
         """Allocate for events of up to `most_bytes` bytes, and for names that a kernel joins with values."""
         self._most_bytes = most_bytes
         self._buffer = np.empty(2 * most_bytes + 8, np.uint8)
-        features = most_bytes // _LEAST_FEATURE + 1
         self._make_records(
-            events=1, lines=most_bytes // _LEAST_LINE + 1, spans=features, features=3 * features + 2, costs=1
+            events=1,
+            lines=most_bytes // _LEAST_LINE + 1,
+            spans=most_bytes // _LEAST_SPAN + 1,
+            features=3 * (most_bytes + 1) + 2,
+            costs=1,
         )
         self._bound = None

@@ -11,7 +11,7 @@ from onlineauto.features.block import DEFAULT, Namespaces
 from onlineauto.features.hash_kernels import hash_name, murmur3
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _NO_NAME = DEFAULT.decode()
 _MOST = 1 << 18
@@ -64,8 +64,10 @@ class NameHashes:
             return int(murmur3(np.empty(0, np.uint8), 0, 0, self._seed)) if self._seed else 0
         return self.hash(name, int(self._seed))
 
-    def feature(self, name: str, namespace: int) -> int:
-        """Return the hash of a feature's name in the namespace of this number."""
+    def feature(self, name: str | int, namespace: int) -> int:
+        """Return the hash of a feature's name, or of its index in a list, in the namespace of this number."""
+        if isinstance(name, int):
+            return (self.namespaces.hashes[namespace] + name) % 2**32
         key = name, namespace
         value = self._known.get(key)
         if value is None:
@@ -79,7 +81,9 @@ class NameHashes:
         """Return the hash of a feature in a namespace; a number is a hash already, as in an Event."""
         return name if isinstance(name, int) else self.feature(name, self.namespace(namespace))
 
-    def features(self, names: list[str], namespace: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    def features(
+        self, names: Sequence[str | int], namespace: int
+    ) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
         """Return the hashes of several names: uint32[n]."""
         return np.array([self.feature(name, namespace) for name in names], np.uint32)
 

@@ -6,6 +6,7 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from struct import Struct, pack
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,11 @@ import numpy as np
 from onlineauto.errors import InputError, short_repr
 from onlineauto.features.block import UNLABELLED, Block
 from onlineauto.features.event import LabelledLine
-from onlineauto.features.records import COST, FEATURE, LINE, SPAN
+from onlineauto.features.records import COST, FEATURE, LEAST_VECTOR, LINE, SPAN
 from onlineauto.formats.mappings.encoded_event import KEYS
 from onlineauto.formats.mappings.event_kernels import LARGE
 from onlineauto.formats.mappings.values import (
+    as_list,
     invalid_feature_error,
     is_missing,
     is_sequence,
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.mappings.name_hashes import NameHashes
 
-Spans = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
-"""Namespaces in order, each with the names and values of its features."""
+Spans = tuple[tuple[str, tuple[tuple[str | int, float], ...]], ...]
+"""Namespaces in order, each with the names and values of its features; a number in a list has its index."""
 
 _SMALL = 2.0**-126
 """The smallest normal float32: numbers from it on have the full precision."""
@@ -241,29 +243,61 @@ def spans_of(features: object, where: str = "event") -> Spans:
     >>> spans_of({"user": {"name": "tom", "age": 0.5}, "tags": ["new", "hot"], "old": None})
     (('user', (('name=tom', 1.0), ('age', 0.5))), ('tags', (('new', 1.0), ('hot', 1.0))))
     >>> spans_of({"text": {"words": 2, "vector": [0.5, None, -1]}})
-    (('text', (('words', 2.0),)), ('vector', (('0', 0.5), ('2', -1.0))))
+    (('text', (('words', 2.0),)), ('vector', ((0, 0.5), (2, -1.0))))
     """
     if not isinstance(features, Mapping):
         raise InputError(f"{where}: features are a mapping of namespaces, not {type(features).__name__}")
-    spans: dict[str, list[tuple[str, float]]] = {}
+    spans: dict[str, list[tuple[str | int, float]]] = {}
     for namespace, value in features.items():
-        name = str(namespace)
-        plain_features = _usual_features(namespace, value)
+        name, listed = str(namespace), as_list(value)
+        plain_features = _usual_features(namespace, listed)
         if plain_features is None:
-            for inner, feature, number in _features(name, value, f"{where}: {name}", 0):
+            for inner, feature, number in _features(name, listed, f"{where}: {name}", 0):
                 spans.setdefault(inner, []).append((feature, number))
         elif plain_features:
             spans.setdefault(name, []).extend(plain_features)
-    return tuple((name, tuple(named)) for name, named in spans.items())
+    settled = ((name, _without_zeros(named)) for name, named in spans.items())
+    return tuple((name, named) for name, named in settled if named)
 
 
-def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...] | None:
-    """Return the features of texts and ordinary numbers with names of type str; None for other values.
+def _without_zeros(named: list[tuple[str | int, float]]) -> tuple[tuple[str | int, float], ...]:
+    """Return features without zeros, unless they are a vector."""
+    return tuple(named if vector_of(named) else [feature for feature in named if feature[1]])
+
+
+def vector_of(features: Sequence[tuple[str | int, float]], origin: int = 0) -> list[float] | None:
+    """Return the numbers of features that are a vector, named by numbers from `origin`; None for others."""
+    n = len(features)
+    if n < LEAST_VECTOR or [name for name, _ in features] != [(origin + i) % 2**32 for i in range(n)]:
+        return None
+    return [number for _, number in features]
+
+
+def vector_in(value: object) -> list[float] | None:
+    """Return the float32 numbers of a list that is a vector, 0 for NaN; None for other values.
+
+    A list with other elements than finite numbers is left to `spans_of`, too.
+    """
+    if not isinstance(value, list | tuple) or len(value) < LEAST_VECTOR:
+        return None
+    with suppress(ValueError):  # lists of different lengths are no array
+        array = np.asarray(value)
+        if array.ndim == 1 and array.dtype.kind in "fiub":
+            numbers = np.nan_to_num(array.astype(np.float64), posinf=math.inf, neginf=-math.inf)
+            if np.abs(numbers).max() < LARGE:
+                return numbers.astype(np.float32).tolist()  # type: ignore[no-any-return]
+    return None
+
+
+def _usual_features(name: object, value: object) -> tuple[tuple[str | int, float], ...] | None:
+    """Return the features of texts, ordinary numbers and vectors, named by str or index; None for others.
 
     Most values are of these types, for which this is several times as fast as `_features`.
     """
+    if type(value) is not dict and (vector := vector_in(value)) is not None:
+        return tuple(enumerate(vector))
     features: Mapping[Any, Any] = value if type(value) is dict else {name: value}
-    result = []
+    result: list[tuple[str | int, float]] = []
     for feature, of_it in features.items():
         kind = type(of_it)
         if type(feature) is not str:
@@ -279,14 +313,14 @@ def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...
     return tuple(result)
 
 
-def _features(name: str, value: object, where: str, depth: int) -> Iterator[tuple[str, str, float]]:
+def _features(name: str, value: object, where: str, depth: int) -> Iterator[tuple[str, str | int, float]]:
     """Yield namespace, name and value of each feature of a value, whose mappings and lists are namespaces."""
     if depth > _MOST_NESTED:
         raise InputError(f"{where[:200]}: more than {_MOST_NESTED} nested mappings and lists")
     builtin = plain(value)
     if isinstance(builtin, Mapping):
         for key, inner in builtin.items():
-            feature, of_it = str(key), plain(inner)
+            feature, of_it = str(key), as_list(plain(inner))
             here = where if depth == 0 and feature == name else f"{where}: {key}"  # not `c: c` of a column c
             if isinstance(of_it, Mapping) or is_sequence(of_it):
                 yield from _features(feature, of_it, here, depth + 1)
@@ -298,8 +332,10 @@ def _features(name: str, value: object, where: str, depth: int) -> Iterator[tupl
         yield from _feature(name, name, value, where)
 
 
-def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Iterator[tuple[str, str, float]]:
-    """Yield the features of a list: numbers named by index, names, and features of unnamed mappings."""
+def _elements(
+    name: str, values: Iterable[Any], where: str, depth: int
+) -> Iterator[tuple[str, str | int, float]]:
+    """Yield the features of a list: numbers by index, zeros too, names, and features of unnamed mappings."""
     index = 0
     for value in values:
         item, here = plain(value), f"{where}: {index}"
@@ -311,7 +347,7 @@ def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Itera
         elif isinstance(values, AbstractSet):
             raise InputError(f"{here}: {short_repr(item)} in a set, which has no order: give a list")
         else:
-            yield from _feature(name, str(index), value, here)
+            yield name, index, next((number for _, _, number in _feature(name, "", value, here)), 0.0)
         index += 1
 
 
@@ -353,12 +389,10 @@ def named_block(events: Sequence[NamedEvent], names: NameHashes, *, first: int =
             for name, named in line.spans:
                 namespace, before = names.namespace(name), n_features
                 for feature, value in named:
-                    if value:
-                        features += (names.feature(feature, namespace), value)
-                        n_features += 1
-                if n_features > before:
-                    spans += (before, namespace)
-                    n_spans += 1
+                    features += (names.feature(feature, namespace), value)
+                n_features += len(named)
+                spans += (before, namespace)
+                n_spans += 1
         n_lines += len(event.lines)
         starts.append(n_lines)
     lines += 0, n_spans, n_costs, len(tag), 0.0, 0.0, 0.0, False, False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import date, time, timedelta
 from decimal import Decimal
 from numbers import Real
@@ -15,6 +16,7 @@ from onlineauto.errors import InputError, kind_of, short_repr
 
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
 """Types of ``pandas.NA`` and ``pandas.NaT``, by name, since pandas need not be installed."""
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
@@ -73,6 +75,46 @@ def _as_float(value: Any) -> float | None:
     except OverflowError:
         return math.inf if value > 0 else -math.inf
     return None if math.isnan(number) else number
+
+
+def as_list(value: Any) -> Any:
+    """Return an array of numbers of any library as a list; return any other value unchanged.
+
+    >>> as_list(np.array([0.5, 2], np.float16)), as_list("abc")
+    ([0.5, 2.0], 'abc')
+    """
+    kind = type(value)
+    if kind is str or kind is list or not hasattr(kind, "__array__") or getattr(value, "ndim", 1) != 1:
+        return value
+    with suppress(TypeError, ValueError, RuntimeError):  # what cannot be an array is read by elements
+        array = value if isinstance(value, np.ndarray) else np.asarray(value)
+        if array.ndim == 1 and array.dtype.kind in "fiub":
+            return array.tolist()
+    return value
+
+
+def as_lists(features: Any) -> Any:
+    """Return features with arrays as lists, and lists within mappings as namespaces; else the same object.
+
+    >>> as_lists({"user": {"age": 30, "likes": np.array([0.5, 2])}, "page": 3})
+    {'user': {'age': 30}, 'likes': [0.5, 2.0], 'page': 3}
+    """
+    if type(features) is not dict or _SCALARS.issuperset(map(type, features.values())):
+        return features
+    result, changed = {}, False
+    for name, value in features.items():
+        result[name] = value
+        if type(value) is dict:
+            items = {key: as_list(item) for key, item in value.items()}
+            lists = {key: item for key, item in items.items() if type(item) is list}
+            if lists and features.keys().isdisjoint(lists) and result.keys().isdisjoint(lists):
+                result[name] = {key: item for key, item in value.items() if key not in lists}
+                result |= lists
+                changed = True
+        elif (listed := as_list(value)) is not value:
+            result[name] = listed
+            changed = True
+    return result if changed else features
 
 
 def is_missing(value: object) -> bool:

@@ -148,6 +148,11 @@ def _feature_words(block: Block, hashes: NDArray[np.uint32]) -> list[str]:
     seeds = np.repeat(hashes[block.span_namespace], np.diff(block.span_start))
     names = (block.hash[: len(seeds)] - seeds).tolist()
     values = block.value.astype("U32").tolist()
-    return [
+    words = [
         f"{name}" if value == "1.0" else f"{name}:{value}" for name, value in zip(names, values, strict=False)
     ]
+    zeros = np.flatnonzero(block.value == 0)
+    for span in np.unique(np.searchsorted(block.span_start, zeros, side="right") - 1).tolist():
+        start, end = block.span_start[span : span + 2].tolist()  # of a vector, whose features have no names
+        words[start:end] = [f":{value}" for value in values[start:end]]
+    return words
