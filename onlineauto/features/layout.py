@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from onlineauto.features.block import DEFAULT
+from onlineauto.features.grams import Grams
 from onlineauto.features.interactions import (
     WILDCARD,
     Term,
@@ -99,6 +100,7 @@ class StreamLayout:
         if slots and not searched:
             index = Term(INDEX_NAME, full=True)
             self._products += [(*terms, index) for terms in (*self._products, (WILDCARD,))]
+        self.grams = Grams(options, bytewise=self.bytewise)
         self._ignore = self._letters_of(options.ignore)
         self._ignore_linear = self._letters_of(options.ignore_linear)
         self._keep = self._letters_of(options.keep) if options.keep else None
@@ -154,6 +156,10 @@ class StreamLayout:
         for i in numbers[np.argsort(first)]:  # in order of first feature, independent of the size of blocks
             self._add(self._identity_of(names.names[i]))
         self._make_interactions()
+
+    def with_grams(self, block: Block) -> Block:
+        """Return the block of the last `update` with its n-grams."""
+        return self.grams.expand(block, self.kernel_layout.key) if self.grams else block
 
     def knows(self, names: Namespaces) -> bool:
         """Return whether events with the namespaces of the last block need no `update`."""

@@ -59,6 +59,19 @@ class FeatureOptions:
         keep=True,
         metavar="CHARS",
     )
+    ngram: tuple[str, ...] = option(
+        (),
+        "Add a feature for each 2 to N words of a namespace that follow each other: 2 for all namespaces, a2 "
+        "for those that begin with a. Lists of 16 numbers or more have none, except with --vw_exact.",
+        keep=True,
+        metavar="N",
+    )
+    skips: tuple[str, ...] = option(
+        (),
+        "Let the words of an n-gram leave out up to N words between them: 1, or a1 like --ngram.",
+        keep=True,
+        metavar="N",
+    )
     bit_precision: int = option(
         18,
         "The weights are a table of 2^N rows; the more bits, the fewer features share a row.",

@@ -143,7 +143,8 @@ class ServeOptions:
     max_actions: int = option(_LIMITS.actions, "Maximum number of actions of a rank.", minimum=1, metavar="N")
     max_features: int = option(
         _LIMITS.features,
-        "Maximum number of features of the context and of one action together.",
+        "Maximum number of features of the context and of one action together; a list of 16 numbers or more "
+        "counts as one.",
         minimum=1,
         metavar="N",
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from onlineauto.api.decisions.choice import draw_index
+from onlineauto.features.records import LEAST_VECTOR
 from onlineauto.formats.decisions.dsjson import decision_line, stamp
 from onlineauto.service.log.segment_log import read_record, sealed
 from onlineauto.service.refused import RefusedError
@@ -29,6 +30,7 @@ _ESCAPED: Final = re.compile(rb'"\\u005[fF]')
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
 _MOST_PATH: Final = 200
 _ALLOWED: Final = "_text"
+_NUMBERS: Final = frozenset({float, int, bool, type(None)})
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -222,10 +224,12 @@ def _check_features(context: dict[str, Any], most: int) -> None:
 
 
 def _features_in(value: Any, name: str = "") -> int:
-    """Return the number of features in a JSON value."""
+    """Return the number of features in a JSON value; a vector counts as one."""
     if isinstance(value, dict):
         return sum(_features_in(item, name) for name, item in value.items())
     if isinstance(value, list):
+        if len(value) >= LEAST_VECTOR and {*map(type, value)} <= _NUMBERS:
+            return 1
         return sum(_features_in(item) for item in value)
     return len(value.split()) if name == _ALLOWED and isinstance(value, str) else 1
 

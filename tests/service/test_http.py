@@ -356,9 +356,10 @@ def test_the_number_of_features_is_bounded_and_named(serve: Callable[..., InProc
     many = {f"f{number}": 1 for number in range(60)}
     assert asked({"u": many}, {"t": {"a": 1}}, {"t": {"b": 1}}).status_code == 200
     assert asked({}, *[{"t": {f"g{number}": number}} for number in range(200)]).status_code == 200
+    assert asked({"v": [0.5] * 384}, {"v": [0.5, None] * 100}).status_code == 200
     for wide in (
         asked({"u": many}, {}, {"t": many}),
-        asked({"u": {"v": [1] * 60}}, {}, {"t": list(range(60))}),
+        asked({"u": {"v": ["a"] * 60}}, {}, {"t": [*range(59), "b"]}),
         asked({"_text": "w " * 60}, {"a": 1}, {"t": many}),
     ):
         assert wide.status_code == 413

@@ -74,6 +74,7 @@ class BlockPredictor:
     def predict(self, block: Block, model: Predicting) -> Outcomes:
         """Predict the events of a block with a model and return the outcomes."""
         layout, parts = self._layout_for(block, model.layout), self._own_parts(model.parts)
+        block = layout.with_grams(block)
         task = parts.task
         self._one = None  # the view may have other names now
         slots = model.slot_finder.found(block, layout) if task.slots else None

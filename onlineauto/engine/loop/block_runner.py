@@ -239,6 +239,7 @@ class BlockRunner:
         layout, searching, task = self._layout, self._searching, self._learner.task
         self._wide, self._stopped = [], False
         layout.update(block)
+        block = layout.with_grams(block)
         slots = self.slot_finder.find(block, layout) if task.slots else None
         held_out = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
         if slots is not None:

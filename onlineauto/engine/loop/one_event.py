@@ -166,8 +166,8 @@ def one_event(
     reader: ReadsOne,
     mode: int,
 ) -> OneEvent | None:
-    """Return the loop, bound to a model and a reader; None for slots, drawn actions, unknown namespaces."""
-    if context is None or layout.seen(reader.namespaces) is None:
+    """Return the loop, bound to a model and a reader; None if events need blocks."""
+    if context is None or layout.seen(reader.namespaces) is None or layout.grams:
         return None
     task = model.parts.task
     if task.slots or (task.exploration.samples and task.exploration.active):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.formats.lines.feature_kernels import close_span, settle_zeros
+from onlineauto.features.vector_kernels import settle_zeros
+from onlineauto.formats.lines.feature_kernels import close_span
 from onlineauto.formats.lines.label_kernels import CONFINED, UNLABELLED, add_cost
 from onlineauto.formats.lines.line_kernels import open_line
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name, hash_word
-from onlineauto.features.records import LEAST_VECTOR
+from onlineauto.features.vector_kernels import settle_zeros
 from onlineauto.formats.lines.mark_kernels import after_word, is_at, next_one
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.formats.lines.reader_state_kernels import default_number, is_blank, name_slot, report
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _BAR, _COLON = 124, 58
 _ONE = np.float32(1)
 _ZERO = np.float32(0)
-_NEXT = np.uint32(1)
 
 
 @kernel
@@ -115,23 +114,6 @@ def _read_span(text: Text, p: int, seed: np.uint32, weight: F32, features: Recor
     if has_zeros:
         n = settle_zeros(features, text.state.features, n)
     return p, n, good
-
-
-@kernel
-def settle_zeros(features: Records, begin: int, end: int) -> int:
-    """Remove the zeros of ``features[begin:end]`` unless these are a vector; return the new end."""
-    is_vector = end - begin >= LEAST_VECTOR
-    for i in range(begin + 1, end):
-        is_vector &= features[i].hash == np.uint32(features[i - 1].hash + _NEXT)
-    if is_vector:
-        return end
-    n = begin
-    for i in range(begin, end):
-        if features[i].value != _ZERO:
-            features[n].hash = features[i].hash
-            features[n].value = features[i].value
-            n += 1
-    return n
 
 
 @inline_kernel

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
-from onlineauto.formats.lines.feature_kernels import close_span, settle_zeros
+from onlineauto.features.vector_kernels import settle_zeros
+from onlineauto.formats.lines.feature_kernels import close_span
 from onlineauto.formats.lines.line_kernels import begin_records, close_records, open_line
 from onlineauto.formats.lines.reader_state_kernels import FINE, NAMES, Text, measure, name_slot
 from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel

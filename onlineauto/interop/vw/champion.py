@@ -18,7 +18,9 @@ from onlineauto.errors import OptionError
 from onlineauto.explorers.kinds.first import left_to_explore
 from onlineauto.explorers.options import choose_explorer
 from onlineauto.explorers.ranking_kernels import LEARNT as EXPLORED
+from onlineauto.features.grams import GRAMS
 from onlineauto.features.interactions import WILDCARD, parse_full_names
+from onlineauto.features.options import FeatureOptions, unescape
 from onlineauto.features.slots import INDEX_NAME
 from onlineauto.interop.vw.file import VwDescent, VwFile, VwHead, VwShape, vw_file_bytes
 from onlineauto.interop.vw.model import estimator_of, fields_of
@@ -95,7 +97,7 @@ def vw_model_bytes(workspace: Workspace) -> bytes:
     kinds = EXPLORER_FIELDS.get(explorer, "") if explores else ""
     decay = workspace.learner.task.decay
     file = VwFile(
-        head=VwHead(low=low, high=high, bits=bits, options=options),
+        head=VwHead(low=low, high=high, bits=bits, options=options, **_grams(workspace)),
         indexed=bool(workspace.state(copy=False)["slots"]["told"]),
         decay=_decay(decay),
         explorer=_explorer(workspace, explorer) if kinds else (),
@@ -185,7 +187,7 @@ def _descent(workspace: Workspace, parts: list[int], *, later: bool) -> VwDescen
 
 _INTERACTIONS = ("quadratic", "cubic", "interactions")
 _LETTERS = (*_INTERACTIONS, "ignore", "ignore_linear", "keep")
-_WRITTEN = {"bit_precision", "constant", "initial_weight"}
+_WRITTEN = {"bit_precision", "constant", "initial_weight", *GRAMS}
 """Options that other parts of the file contain, or that have no effect once weights are learnt."""
 _SEARCH = {option.name for option in options_of(AutomlOptions)}
 _NATIVE = {
@@ -233,6 +235,17 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
         if name not in searches | _WRITTEN:
             words += _words(name, value)
     return words, _lanes_for(workspace, values)
+
+
+def _grams(workspace: Workspace) -> dict[str, tuple[bytes, ...]]:
+    """Return the words of ``--ngram`` and ``--skips``, of which VW stores three bytes."""
+    options = workspace.configuration[FeatureOptions]
+    words = {name: tuple(map(unescape, getattr(options, name))) for name in GRAMS}
+    for name, word in ((name, word) for name, each in words.items() for word in each):
+        if len(word) > 3:
+            text = word.decode("utf-8", "replace")
+            raise OptionError(f"--{name} {text!r} has more than the three bytes that Vowpal Wabbit stores")
+    return words
 
 
 def _words(name: str, value: Any) -> Iterator[str]:

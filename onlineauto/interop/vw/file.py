@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,6 +49,8 @@ class VwHead:
     low: float = 0.0  # Smallest and largest label.
     high: float = 0.0
     bits: int = 18  # Base-2 logarithm of the number of cells.
+    ngram: tuple[bytes, ...] = ()  # The words of these options, of three bytes at most.
+    skips: tuple[bytes, ...] = ()
     options: bytes = b""  # A command line, with a blank before each word.
 
 
@@ -209,11 +212,28 @@ def _head(fields: Fields, head: VwHead) -> VwHead:
     fields.constant("B", ord("m"))
     low, high = fields.number("f", head.low), fields.number("f", head.high)
     bits = fields.number("I", head.bits)
-    for _ in ("lda", "ngram", "skips"):
-        fields.constant("I", 0)
+    fields.constant("I", 0)  # lda
+    ngram, skips = (
+        fields.items(words, partial(_word, fields), empty=b"") for words in (head.ngram, head.skips)
+    )
     options = _text(fields, head.options)
     fields.checksum()
-    return VwHead(version=version, identity=identity, low=low, high=high, bits=bits, options=options)
+    return VwHead(
+        version=version,
+        identity=identity,
+        low=low,
+        high=high,
+        bits=bits,
+        ngram=ngram,
+        skips=skips,
+        options=options,
+    )
+
+
+def _word(fields: Fields, word: bytes) -> bytes:
+    """Read or write a word of three bytes."""
+    text = word.ljust(3, b"\0")
+    return bytes([fields.number("B", byte) for byte in text]).rstrip(b"\0")
 
 
 def _averages(fields: Fields, averages: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:

@@ -11,6 +11,7 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.exact.semantics import EXACT
 from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.explorers.options import choose_explorer
+from onlineauto.features.grams import GRAMS
 from onlineauto.interop.vw.file import VwShape
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import make_rule
@@ -57,6 +58,8 @@ def configuration_of(head: VwHead, configuration: Configuration, *, name: str) -
 def _stored_options(head: VwHead, *, name: str) -> Configuration:
     """Return the options of a file."""
     values: dict[str, list[str]] = {"bit_precision": [str(head.bits)]}
+    for name in GRAMS:
+        values[name] = [word.decode("utf-8", "backslashreplace") for word in getattr(head, name)]
     option = ""
     for word in head.options.decode("utf-8", "backslashreplace").split():
         if word.startswith("--"):

@@ -156,6 +156,7 @@ class NamedExamples:
         """Yield the examples of the events of a block, before it is learnt."""
         layout = self._workspace.layout
         layout.update(block)
+        block = layout.with_grams(block)
         task = self._workspace.learner.task
         for first, end in pairwise(block.event_start.tolist()):
             if task.shape == Shape.CB:

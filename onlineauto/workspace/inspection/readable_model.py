@@ -21,6 +21,7 @@ from onlineauto.estimators.robust_kernels import HISTOGRAM, LOW, LOWER, MID, SUM
 from onlineauto.explorers.kinds.first import left_to_explore
 from onlineauto.explorers.options import choose_explorer
 from onlineauto.explorers.ranking_kernels import LEARNT
+from onlineauto.features.grams import GRAMS
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners.gradient_kernels import (
@@ -188,7 +189,9 @@ def _header(workspace: Workspace, *, resumes: bool) -> Iterator[str]:
     yield f"Min label:{shared[MIN_LABEL]:g}\n"
     yield f"Max label:{shared[MAX_LABEL]:g}\n"
     yield f"bits:{configuration[FeatureOptions].bit_precision}\n"
-    yield from ("lda:0\n", "0 ngram:", "\n", "0 skip:", "\n")
+    yield "lda:0\n"
+    for name, words in zip(("ngram", "skip"), map(configuration.get, GRAMS), strict=True):
+        yield from (f"{len(words)} {name}:", *(f"{word} " for word in words), "\n")
     command = " " + configuration.command(kept=True)
     if workspace.semantics.reports_as_vw:
         seed = int(workspace.learner.task.exploration.random[0])
@@ -294,7 +297,7 @@ _DROPPED: Final = frozenset(
         *("bit_precision", "constant", "decay_learning_rate", "debug_reversed_learn", "expectile_q"),
         *("initial_t", "initial_weight", "l1", "l2", "leave_duplicate_interactions", "logistic_max"),
         *("logistic_min", "loss_function", "max_prediction", "min_prediction", "permutations"),
-        *("quantile_tau", "random_seed"),
+        *("quantile_tau", "random_seed", *GRAMS),
     )
 )
 """Options that onlineauto's models store and VW's do not."""
