@@ -77,7 +77,13 @@ def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
         (["--loss-function", "hinge"], "unknown option --loss-function; did you mean --loss_function?"),
         (["--wqzx=1"], "unknown option --wqzx; `onlineauto --help` lists them all"),
         (["-z"], "unknown option -z; `onlineauto --help` lists them all"),
-        (["--ngram", "2"], f"--ngram {VW_ONLY}"),
+        (["--affix", "2"], f"--affix {VW_ONLY}"),
+        (
+            ["--ngram", "a"],
+            "--ngram 'a' is not a number up to 99, such as 2, or a2 for namespaces that begin with a",
+        ),
+        (["--ngram", "9", "--skips", "9"], "--ngram 9 with --skips 9 gives more than 1000 features per word"),
+        (["--skips", "1"], "--skips leaves out words of n-grams: give --ngram, too"),
         (["--math-mode", "2"], f"--math-mode {VW_ONLY}"),
         (
             ["--ccb_explore_adf", "--invert_hash", "names"],

@@ -147,8 +147,8 @@ def test_keywords(keywords: dict[str, object], expected: dict[str, object]) -> N
     ("keywords", "message"),
     [
         ({"epsilom": 0.1}, "unknown option --epsilom; did you mean --epsilon?"),
-        ({"ngram": 2}, "--ngram is an option of Vowpal Wabbit that onlineauto does not have"),
-        ({"ngram": "2"}, "--ngram is an option of Vowpal Wabbit that onlineauto does not have"),
+        ({"affix": 2}, "--affix is an option of Vowpal Wabbit that onlineauto does not have"),
+        ({"affix": "2"}, "--affix is an option of Vowpal Wabbit that onlineauto does not have"),
         ({"epsilon": "0.1"}, "--epsilon cannot be '0.1'; it takes a number from 0 to 1"),
         ({"epsilon": True}, "--epsilon cannot be True; it takes a number from 0 to 1"),
         ({"epsilon": float("nan")}, "--epsilon cannot be 'nan'; it takes a number from 0 to 1"),

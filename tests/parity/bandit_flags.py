@@ -42,6 +42,7 @@ BANDITS = [
         "--cb_adf -t",
         "--cb_explore_adf",
         "--cb_explore_adf --epsilon 0",
+        "--cb_explore_adf --ngram 2 --skips 1 -q UA",
         "--cb_explore_adf --epsilon 1",
         "--cb_explore_adf --first_only --epsilon 0.3",
         "--cb_explore_adf --clip_p 0.5",

@@ -24,12 +24,14 @@ JSON = [
         "--dsjson --cb_explore_adf --regcb --cb_min_cost -1",
         "--dsjson --cb_explore_adf --squarecb --elim --cb_min_cost -1 -q UA",
         "--dsjson --cb_explore_adf --bag 2 --cb_type dr",
+        "--dsjson --cb_explore_adf --ngram 3 --skips 1 -q ::",
     ),
     *cases(
         "json/contexts",
         "--json --cb_adf",
         "--json --cb_explore_adf -q :: --hash_seed 5",
         "--json --cb_adf --cb_type dm --rank_all",
+        "--json --cb_adf --ngram 2",
         "--json --cb_explore_adf --automl 2 --default_lease 10",
     ),
     *cases(
@@ -105,6 +107,10 @@ FEATURES = [
         "--hash all -q :: --hash_seed 7",
         "--hash_seed 99",
         "--hash_seed 4294967295 -q ab",
+        "--ngram 2",
+        "--ngram 3 --skips 2 -q ab",
+        "--ngram a2 --ngram 3 --ngram b4 --skips 1 --skips b2 -q ::",
+        "--ngram 2 --ignore a --hash all -b 10",
     )
 ]
 

@@ -68,7 +68,7 @@ def test_dependency_of_a_test_runs_before_it(tmp_path: Path) -> None:
     ("command", "entries", "reason"),
     [
         ("-d data.txt --csv", {}, "not covered: --csv"),
-        ("-d data.txt --ngram=2", {}, "not covered: --ngram"),
+        ("-d data.txt --affix=2", {}, "not covered: --affix"),
         ("-d data.txt -i old.model", {}, "begins with a model file of Vowpal Wabbit's"),
         ("-d data.txt --cb_type sm", {}, "refused: --cb_type cannot be sm"),
         ("--cb_adf", {}, "no input file"),

@@ -55,6 +55,8 @@ signs --link logistic ; --loss_function logistic
 signs --binary ; --loss_function hinge
 counts --link poisson ; --loss_function poisson
 weighted --ignore a --ignore_linear b -q bc
+numbers --ngram 2 --ngram a3 --skips 1 -q ab
+bandit --cb_explore_adf --ngram U2
 bandit --cb_adf
 bandit --cb_adf --rank_all --cb_type dr -q UA
 bandit --cb_adf --cb_type ips --hash all --clip_p 0.1

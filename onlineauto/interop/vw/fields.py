@@ -19,7 +19,7 @@ from onlineauto.features.hash_kernels import murmur3
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-N = TypeVar("N", int, float)
+N = TypeVar("N", int, float, bytes)
 T = TypeVar("T")
 
 
@@ -27,7 +27,7 @@ class Fields(Protocol):
     """The operations that a layout uses."""
 
     def number(self, kind: str, value: N) -> N:
-        """Read or write one number, of a `kind` of `struct`: ``Q`` is a uint64, ``f`` a float32."""
+        """Read or write one value, of a `kind` of `struct`: ``Q`` is a uint64, ``3s`` has three bytes."""
 
     def bytes_(self, value: bytes) -> bytes:
         """Read or write bytes, after a uint32 with their number."""

@@ -232,8 +232,7 @@ def _head(fields: Fields, head: VwHead) -> VwHead:
 
 def _word(fields: Fields, word: bytes) -> bytes:
     """Read or write a word of three bytes."""
-    text = word.ljust(3, b"\0")
-    return bytes([fields.number("B", byte) for byte in text]).rstrip(b"\0")
+    return fields.number("3s", word).rstrip(b"\0")
 
 
 def _averages(fields: Fields, averages: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:

@@ -58,8 +58,9 @@ def configuration_of(head: VwHead, configuration: Configuration, *, name: str) -
 def _stored_options(head: VwHead, *, name: str) -> Configuration:
     """Return the options of a file."""
     values: dict[str, list[str]] = {"bit_precision": [str(head.bits)]}
-    for name in GRAMS:
-        values[name] = [word.decode("utf-8", "backslashreplace") for word in getattr(head, name)]
+    for option in GRAMS:
+        if words := getattr(head, option):
+            values[option] = [word.decode("utf-8", "backslashreplace") for word in words]
     option = ""
     for word in head.options.decode("utf-8", "backslashreplace").split():
         if word.startswith("--"):

@@ -29,7 +29,9 @@ _NUMBERS = (
     | st.sampled_from([0, -0.0, 1e-46, 1e-40, 3.4028235e38, 3.4028236e38, 2**24 + 1, 2**31, -(2**31), 2**63])
 )
 _VALUES = _NUMBERS | _NAMES | st.booleans() | st.none()
-_NAMESPACES = st.dictionaries(_NAMES, _VALUES | st.dictionaries(_NAMES, _VALUES) | st.lists(_NAMES))
+_VECTORS = st.lists(st.floats(width=32, allow_infinity=False) | st.integers(0, 3) | st.none(), max_size=20)
+_LISTS = st.lists(_NAMES) | st.lists(_VALUES) | _VECTORS | _VECTORS.map(tuple)
+_NAMESPACES = st.dictionaries(_NAMES, _VALUES | st.dictionaries(_NAMES, _VALUES) | _LISTS)
 _OUTCOMES = st.fixed_dictionaries(
     {},
     optional={
