@@ -54,6 +54,8 @@ class LearnerOptions(TypedDict, total=False):
     ignore: Word | Sequence[Word] | None
     ignore_linear: Word | Sequence[Word] | None
     keep: Word | Sequence[Word] | None
+    ngram: Word | Sequence[Word] | None
+    skips: Word | Sequence[Word] | None
     noconstant: bool | None
     constant: float | None
     quadratic: Word | Sequence[Word] | None

@@ -32,7 +32,7 @@ def plain(value: object) -> Any:
     (0.5, 3, 1.5, None)
     """
     kind = type(value)
-    if kind is str or kind is bool or kind is int or value is None:
+    if kind is str or kind is bool or kind is int or kind is list or value is None:
         return value
     if isinstance(value, float):
         return None if math.isnan(value) else float(value)
@@ -151,7 +151,9 @@ def plain_tree(value: object, where: str) -> Any:
     >>> plain_tree({"age": Decimal(30), "tags": ("new", float("nan"))}, "context")
     {'age': 30.0, 'tags': ['new', None]}
     """
-    builtin = plain(value)
+    builtin = as_list(plain(value))
+    if type(builtin) is list and {*map(type, builtin)} == {float} and math.isfinite(sum(builtin)):
+        return builtin
     if isinstance(builtin, Mapping):
         return {str(name): plain_tree(item, f"{where}: {name}") for name, item in builtin.items()}
     if is_sequence(builtin):

@@ -93,11 +93,19 @@ def vw_model_bytes(workspace: Workspace) -> bytes:
     low, high = float(model.shared[MIN_LABEL]), float(model.shared[MAX_LABEL])
     bits = int(math.log2(len(model.weights) * _n_lanes(parts)))
     options = "".join(f" {word}" for word in words).encode("utf-8", "surrogateescape")
+    features = workspace.configuration[FeatureOptions]
     bandit, explores = workspace.kind != "simple", "explore" in workspace.kind
     kinds = EXPLORER_FIELDS.get(explorer, "") if explores else ""
     decay = workspace.learner.task.decay
     file = VwFile(
-        head=VwHead(low=low, high=high, bits=bits, options=options, **_grams(workspace)),
+        head=VwHead(
+            low=low,
+            high=high,
+            bits=bits,
+            ngram=_grams("ngram", features.ngram),
+            skips=_grams("skips", features.skips),
+            options=options,
+        ),
         indexed=bool(workspace.state(copy=False)["slots"]["told"]),
         decay=_decay(decay),
         explorer=_explorer(workspace, explorer) if kinds else (),
@@ -237,15 +245,12 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
     return words, _lanes_for(workspace, values)
 
 
-def _grams(workspace: Workspace) -> dict[str, tuple[bytes, ...]]:
-    """Return the words of ``--ngram`` and ``--skips``, of which VW stores three bytes."""
-    options = workspace.configuration[FeatureOptions]
-    words = {name: tuple(map(unescape, getattr(options, name))) for name in GRAMS}
-    for name, word in ((name, word) for name, each in words.items() for word in each):
-        if len(word) > 3:
-            text = word.decode("utf-8", "replace")
-            raise OptionError(f"--{name} {text!r} has more than the three bytes that Vowpal Wabbit stores")
-    return words
+def _grams(name: str, words: tuple[str, ...]) -> tuple[bytes, ...]:
+    """Return the words of ``--ngram`` or ``--skips``, of which VW stores three bytes."""
+    for word in words:
+        if len(unescape(word)) > 3:
+            raise OptionError(f"--{name} {word!r} has more than the three bytes that Vowpal Wabbit stores")
+    return tuple(map(unescape, words))
 
 
 def _words(name: str, value: Any) -> Iterator[str]:

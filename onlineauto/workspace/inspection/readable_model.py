@@ -190,7 +190,8 @@ def _header(workspace: Workspace, *, resumes: bool) -> Iterator[str]:
     yield f"Max label:{shared[MAX_LABEL]:g}\n"
     yield f"bits:{configuration[FeatureOptions].bit_precision}\n"
     yield "lda:0\n"
-    for name, words in zip(("ngram", "skip"), map(configuration.get, GRAMS), strict=True):
+    options = configuration[FeatureOptions]
+    for name, words in (("ngram", options.ngram), ("skip", options.skips)):
         yield from (f"{len(words)} {name}:", *(f"{word} " for word in words), "\n")
     command = " " + configuration.command(kept=True)
     if workspace.semantics.reports_as_vw:
