@@ -13,6 +13,7 @@ from onlineauto.cli.verb import default_text
 from onlineauto.engine.ensemble.member import ANY, Needs
 from onlineauto.engine.ensemble.registry import MEMBERS, member_of
 from onlineauto.engine.options.registry import COMMAND_LINE
+from onlineauto.engine.records.ensemble import MOST_ACTIONS
 from onlineauto.options import options_of, title_of
 from onlineauto.workspace.options import REGISTRY
 
@@ -153,8 +154,6 @@ def _member_rows() -> Iterator[str]:
 def _needs(needs: Needs) -> Iterator[str]:
     """Yield the conditions of a score in words."""
     limits = (
-        (needs.most_features, "features and bins"),
-        (needs.most_numbers, "numbers"),
         (needs.most_actions, "actions"),
         (needs.width, "features of a context"),
     )
@@ -162,7 +161,7 @@ def _needs(needs: Needs) -> Iterator[str]:
     if needs.least_actions > 1:
         yield f"at least {needs.least_actions} actions"
     if needs.numbers:
-        yield "a number, unless there are more than 32 actions"
+        yield f"a number, unless there are more than {MOST_ACTIONS} actions"
     if needs.events:
         yield f"{needs.events:,} learnt events"
     if needs.upon:

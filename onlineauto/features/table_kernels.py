@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.hash_constants import GOLDEN
-from onlineauto.jit import inline_kernel
+from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +24,19 @@ def slot_of_key(keys: NDArray[np.uint64], key: np.uint64) -> int:
     while keys[slot] != 0 and keys[slot] != key:
         slot = (slot + 1) & mask
     return slot
+
+
+@kernel
+def remove(keys: NDArray[np.uint64], values: NDArray[np.int64], slot: int) -> None:
+    """Remove the key of a slot, and move up those of the next slots that would no longer be found."""
+    mask, at = len(keys) - 1, slot
+    while keys[at] != 0:
+        at = (at + 1) & mask
+        first = int((keys[at] * _GOLDEN) >> _SHIFT) & mask
+        if keys[at] != 0 and ((at - first) & mask) >= ((at - slot) & mask):
+            keys[slot], values[slot] = keys[at], values[at]
+            slot = at
+    keys[slot] = 0
 
 
 def insert(keys: NDArray[np.uint64], values: NDArray[np.int64], key: int, value: int) -> None:

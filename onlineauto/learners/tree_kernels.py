@@ -87,13 +87,9 @@ def is_left_out(drawn: int, level: int, columns: int, by_cost: bool) -> bool:
 def fill_base(trees: Trees, fit: Fit, model: int) -> None:
     """Fill the mean cost of each output, drawn to the mean of all; that of all for newer outputs."""
     k, begin, n_rows = trees.outputs[model], trees.tally[Grown.BEGIN], len(trees.length)
-    counts, sums, total, weight = (
-        fit.columns.counts[len(fit.columns.counts) - 1],
-        fit.columns.costs[len(fit.columns.costs) - 1],
-        0.0,
-        0.0,
-    )
-    fit.columns.costs[:] = 0.0
+    n_inputs, total, weight = trees.place.shape[1], 0.0, 0.0
+    counts, sums = fit.columns.counts[:, n_inputs], fit.columns.costs[:, n_inputs]
+    fit.columns.costs[:k] = 0.0
     for event in range(begin - min(begin, ROWS), begin):
         row = event % n_rows
         sums[trees.code[row]] += trees.weight[row] * trees.cost[row]
@@ -115,23 +111,23 @@ def rank_by_cost(trees: Trees, fit: Fit, model: int) -> None:
         trees.place.shape[1],
     )
     counts, costs, squares, weights = fit.columns.counts, fit.columns.costs, 0.0, 0.0
-    costs[n_inputs, :] = 0.0
+    costs[:k, n_inputs] = 0.0
     for event in range(begin - min(begin, ROWS), begin):
         row = event % n_rows
         code, weight = trees.code[row], trees.weight[row]
         beyond = weight * (float(trees.cost[row]) - float(trees.base[model, code]))
         for i in range(trees.length[row]):
-            costs[trees.input[row, i], code] += beyond
-        costs[n_inputs, code] += beyond
+            costs[code, trees.input[row, i]] += beyond
+        costs[code, n_inputs] += beyond
         squares += beyond * (float(trees.cost[row]) - float(trees.base[model, code]))
         weights += weight
     for at in range(n_inputs):
         gain = 0.0
         for c in range(k):
-            rest, absent = costs[n_inputs, c] - costs[at, c], counts[n_inputs, c] - counts[at, c]
-            gain += costs[at, c] * costs[at, c] / (counts[at, c] + PENALTY)
+            rest, absent = costs[c, n_inputs] - costs[c, at], counts[c, n_inputs] - counts[c, at]
+            gain += costs[c, at] * costs[c, at] / (counts[c, at] + PENALTY)
             gain += rest * rest / (max(absent, 0.0) + PENALTY)
-            gain -= costs[n_inputs, c] * costs[n_inputs, c] / (counts[n_inputs, c] + PENALTY)
+            gain -= costs[c, n_inputs] * costs[c, n_inputs] / (counts[c, n_inputs] + PENALTY)
         fit.columns.rank[at] = gain * weights / squares if squares > 0.0 else 0.0
 
 
@@ -152,19 +148,21 @@ def fill_residuals(trees: Trees, fit: Fit, n: int) -> float:
 def add_to_logged(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
     """Add the values of a tree's leaves to the scores of the logged outputs."""
     n_rows = len(trees.length)
-    first, leaf = (trees.tally[Grown.BEGIN] - n) % n_rows, trees.leaf[model, tree]
+    first, k = (trees.tally[Grown.BEGIN] - n) % n_rows, trees.outputs[model]
+    leaf = trees.leaf[model, tree * LEAVES * k : (tree + 1) * LEAVES * k]
     for r in range(n):
         row = first + r if first + r < n_rows else first + r - n_rows
-        fit.rows.score[r, 0] += leaf[fit.rows.node[r], trees.code[row]]
+        fit.rows.score[r, 0] += leaf[fit.rows.node[r] * k + trees.code[row]]
 
 
 @kernel
 def fill_means(trees: Trees, fit: Fit, model: int, tree: int) -> None:
     """Give each leaf a step towards the mean residual of each output, from the sums of their groups."""
-    for c in range(trees.outputs[model]):
+    k = trees.outputs[model]
+    for c in range(k):
         for leaf in range(LEAVES):
             own, weight = fit.total[c * LEAVES + leaf, 0], fit.total[c * LEAVES + leaf, 1]
-            trees.leaf[model, tree, leaf, c] = _RATE * own / (weight + PENALTY)
+            trees.leaf[model, (tree * LEAVES + leaf) * k + c] = _RATE * own / (weight + PENALTY)
 
 
 _GOLDEN = np.uint64(GOLDEN)
@@ -207,7 +205,8 @@ def _leaf_of(trees: Trees, model: int, tree: int, x: NDArray[np.float32]) -> int
 def score_trees(trees: Trees, row: TreeRow, k: int, score: NDArray[np.float64]) -> None:
     """Write the scores of the outputs by the current model, 0 without one."""
     model = trees.tally[Grown.MODEL]
-    outputs, x = min(trees.outputs[model], k), row.x
+    stride, x = trees.outputs[model], row.x
+    outputs = min(stride, k)
     if outputs == 0:
         score[:k] = 0.0
         return
@@ -219,9 +218,32 @@ def score_trees(trees: Trees, row: TreeRow, k: int, score: NDArray[np.float64]) 
     for c in range(k):
         score[c] = trees.base[model, c]
     for tree in range(trees.split.shape[1]):
-        leaf = _leaf_of(trees, model, tree, x)
+        begin = (tree * LEAVES + _leaf_of(trees, model, tree, x)) * stride
         for c in range(outputs):
-            score[c] += trees.leaf[model, tree, leaf, c]
+            score[c] += trees.leaf[model, begin + c]
+
+
+@kernel
+def forget_inputs(trees: Trees, fit: Fit, renewed: NDArray[np.int64], now: int) -> None:
+    """Take the inputs out of rows and models that are now others: those `renewed` after event `now`."""
+    n_renewed = 0
+    for at in range(len(renewed)):
+        n_renewed += 1 if 0 < renewed[at] == now else 0
+    if n_renewed == 0:
+        return
+    for row in range(len(trees.length)):
+        kept = 0
+        for i in range(trees.length[row]):
+            if renewed[trees.input[row, i]] != now:
+                trees.input[row, kept], trees.value[row, kept] = trees.input[row, i], trees.value[row, i]
+                kept += 1
+        trees.length[row] = kept
+    for model in range(2):
+        for at in range(len(renewed)):
+            if renewed[at] == now and trees.place[model, at] >= 0:
+                trees.column[model, trees.place[model, at]] = 0  # no row has this input
+                trees.place[model, at] = -1
+    fit.prepared[0] = -1
 
 
 @kernel
@@ -235,10 +257,10 @@ def _spread(trees: Trees, model: int, row: int, x: NDArray[np.float32]) -> None:
 
 
 @kernel
-def _count(trees: Trees, fit: Fit, begin: int) -> float:
+def _count(trees: Trees, fit: Fit, begin: int, k: int) -> float:
     """Fill the weight of rows by input and class, and which inputs are numbers; return that of all rows."""
     n, counts, first, all_rows = min(begin, ROWS), fit.columns.counts, fit.columns.first, 0.0
-    counts[:] = 0.0
+    counts[:k] = 0.0
     first[:] = 0.0
     for event in range(begin - n, begin):
         row = event % len(trees.length)
@@ -249,8 +271,8 @@ def _count(trees: Trees, fit: Fit, begin: int) -> float:
                 first[0, at], first[1, at] = 1.0, value
             if value != first[1, at]:
                 first[2, at] = 1.0
-            counts[at, code] += weight
-        counts[len(counts) - 1, code] += weight
+            counts[code, at] += weight
+        counts[code, counts.shape[1] - 1] += weight
         all_rows += weight
     return all_rows
 
@@ -259,15 +281,15 @@ def _count(trees: Trees, fit: Fit, begin: int) -> float:
 def _rank_by_class(trees: Trees, fit: Fit, model: int, all_rows: float) -> None:
     """Rank the inputs by how much their presence differs between classes, by chi-squared."""
     n_inputs, rank, counts = trees.place.shape[1], fit.columns.rank, fit.columns.counts
-    k, of_all = trees.outputs[model], counts[n_inputs]
+    k, of_all = trees.outputs[model], counts[:, n_inputs]
     for at in range(n_inputs):
         present, squares = 0.0, 0.0
         for c in range(k):
-            present += counts[at, c]
+            present += counts[c, at]
         for c in range(k):
             expected = present * of_all[c] / all_rows
             if expected > 0.0:
-                squares += (counts[at, c] - expected) * (counts[at, c] - expected) / expected
+                squares += (counts[c, at] - expected) * (counts[c, at] - expected) / expected
         absent = all_rows - present
         rank[at] = squares * all_rows / absent if absent > 0.0 else 0.0
 
@@ -298,13 +320,13 @@ def _begin_fit(trees: Trees, fit: Fit, k: int) -> None:
     """Begin a model of `k` outputs from the rows so far."""
     model, begin = 1 - trees.tally[Grown.MODEL], trees.tally[Grown.EVENTS]
     trees.tally[Grown.BEGIN], trees.tally[Grown.TREES], trees.outputs[model] = begin, 0, k
-    all_rows = _count(trees, fit, begin)
+    all_rows = _count(trees, fit, begin, k)
     if len(trees.cost) > 0:
         fill_base(trees, fit, model)
         rank_by_cost(trees, fit, model)
     else:
         for c in range(trees.base.shape[1]):
-            of_class = fit.columns.counts[len(fit.columns.counts) - 1, c] if c < k else 0.0
+            of_class = fit.columns.counts[c, trees.place.shape[1]] if c < k else 0.0
             trees.base[model, c] = math.log((of_class + 0.5) / (all_rows + 0.5 * k))
         _rank_by_class(trees, fit, model, all_rows)
     _choose_columns(trees, fit, model)
@@ -345,10 +367,11 @@ def _add_tree(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
     if len(trees.cost) > 0:
         add_to_logged(trees, fit, model, tree, n)
         return
+    k = trees.outputs[model]
     for r in range(n):
-        leaf = fit.rows.node[r]
-        for c in range(trees.outputs[model]):
-            fit.rows.score[r, c] += trees.leaf[model, tree, leaf, c]
+        begin = (tree * LEAVES + fit.rows.node[r]) * k
+        for c in range(k):
+            fit.rows.score[r, c] += trees.leaf[model, begin + c]
 
 
 @kernel
@@ -497,7 +520,8 @@ def _fill_leaves(trees: Trees, fit: Fit, model: int, tree: int, n: int) -> None:
             sums[1, leaf, c] += weight * chance * (1.0 - chance)
     for leaf in range(LEAVES):
         for c in range(k):
-            trees.leaf[model, tree, leaf, c] = RATE * sums[0, leaf, c] / (sums[1, leaf, c] + PENALTY)
+            value = RATE * sums[0, leaf, c] / (sums[1, leaf, c] + PENALTY)
+            trees.leaf[model, (tree * LEAVES + leaf) * k + c] = value
 
 
 @kernel

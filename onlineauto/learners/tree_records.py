@@ -64,14 +64,18 @@ class Trees(NamedTuple):
     # The column that a level tests, and the least value that goes to the right.
     split: NDArray[np.int64] = field(2, "rounds", DEPTH, merge=jointly, predicts=True)
     threshold: NDArray[np.float32] = field(2, "rounds", DEPTH, merge=jointly, predicts=True)
-    # Values of leaves; and the scores before the first tree, also of outputs newer than the model.
-    leaf: NDArray[np.float32] = field(2, "rounds", LEAVES, "outputs", merge=jointly, predicts=True)
+    # Values of leaves, [rounds, LEAVES, outputs of the model] in the first part of a row, so that few outputs
+    # take little memory; and the scores before the first tree, also of outputs newer than the model.
+    leaf: NDArray[np.float32] = field(2, "leaves", merge=jointly, predicts=True)
     base: NDArray[np.float32] = field(2, "bases", merge=jointly, predicts=True)
 
 
 declare(
     Trees,
-    used=lambda trees: {"width": int(trees.length.max(initial=0)), "outputs": int(trees.outputs.max())},
+    used=lambda trees: {
+        "width": int(trees.length.max(initial=0)),
+        "leaves": trees.split.shape[1] * LEAVES * int(trees.outputs.max()),
+    },
 )
 
 
@@ -105,7 +109,7 @@ class FitColumns(NamedTuple):
     # value, and whether there are others.
     rank: NDArray[np.float64]
     first: NDArray[np.float64]
-    # float64[n_inputs + 1, K]: the weight of rows by input and output, and the sum of their costs beyond
+    # float64[K, n_inputs + 1]: the weight of rows by output and input, and the sum of their costs beyond
     # those expected.
     counts: NDArray[np.float64]
     costs: NDArray[np.float64]

@@ -49,7 +49,7 @@ def make_trees(n_inputs: int, outputs: int, *, on: bool = True, costs: bool = Fa
     sizes = {"rows": kept, "width": WIDTH, "costs": kept if costs else 0, "rounds": rounds}
     return make(
         Trees,
-        sizes | {"inputs": n_inputs, "outputs": outputs, "bases": outputs + 1},
+        sizes | {"inputs": n_inputs, "leaves": rounds * LEAVES * outputs, "bases": outputs + 1},
         tally=np.array([0, FIRST_OF_COSTS if costs else FIRST, 0, -1, 0], np.int64),
     )
 
@@ -75,8 +75,8 @@ def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = 
         sample=np.zeros((COLUMNS, SAMPLE), np.float32),
         rank=np.zeros(n_inputs),
         first=np.zeros((3, n_inputs)),
-        counts=np.zeros((n_inputs + 1, outputs)),
-        costs=np.zeros((n_inputs + 1 if costs else 0, outputs)),
+        counts=np.zeros((outputs, n_inputs + 1)),
+        costs=np.zeros((outputs if costs else 0, n_inputs + 1)),
         present=np.zeros(n_rows * COLUMNS // FEW, np.uint8),
         begin=np.zeros(n_rows + 1, np.int32),
         tested=np.zeros(COLUMNS, np.int64),
@@ -110,11 +110,16 @@ def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = 
 
 def widened(trees: Trees, outputs: int) -> Trees:
     """Return the trees with a larger capacity for outputs."""
-    leaf = np.zeros((*trees.leaf.shape[:-1], outputs), np.float32)
-    leaf[..., : trees.leaf.shape[-1]] = trees.leaf
-    before = trees.base.shape[-1]
-    base = np.pad(trees.base, ((0, 0), (0, outputs + 1 - before)), mode="edge")
-    return trees._replace(leaf=leaf, base=base)
+    before, rounds = trees.base.shape[-1], trees.split.shape[1]
+    more = outputs + 1 - before
+    leaf = np.pad(trees.leaf, ((0, 0), (0, rounds * LEAVES * more)))
+    return trees._replace(leaf=leaf, base=np.pad(trees.base, ((0, 0), (0, more)), mode="edge"))
+
+
+def _leaves_of(trees: Trees, model: int) -> NDArray[np.float32]:
+    """Return the values of the leaves of a model, [rounds, LEAVES, outputs]: a view."""
+    shape = trees.split.shape[1], LEAVES, int(trees.outputs[model])
+    return trees.leaf[model, : np.prod(shape)].reshape(shape)
 
 
 def trees_to_predict(trees: Trees) -> Trees:
@@ -190,7 +195,7 @@ def _events(branch: TreeBranch) -> int:
 def _precedence(branch: TreeBranch) -> tuple[int, int, bytes]:
     """Return by what the model of a branch is chosen, whatever the order of branches."""
     model = branch.trees.tally[Grown.MODEL]
-    return _events(branch), int(branch.trees.outputs[model]), branch.trees.leaf[model].tobytes()
+    return _events(branch), int(branch.trees.outputs[model]), _leaves_of(branch.trees, model).tobytes()
 
 
 def _lateness(branch: TreeBranch, n: int) -> NDArray[np.float64]:
@@ -269,9 +274,8 @@ def _copy_model(branch: TreeBranch, merged: Trees) -> None:
     merged.outputs[0] = outputs
     merged.base[0] = trees.base[model, k]
     merged.base[0, merged_outputs[merged_outputs >= 0]] = trees.base[model, :k][merged_outputs >= 0]
-    merged.leaf[0][..., merged_outputs[merged_outputs >= 0]] = trees.leaf[model][..., :k][
-        ..., merged_outputs >= 0
-    ]
+    leaves = _leaves_of(trees, model)[..., merged_outputs >= 0]
+    _leaves_of(merged, 0)[..., merged_outputs[merged_outputs >= 0]] = leaves
     merged.split[0], merged.threshold[0] = trees.split[model], trees.threshold[model]
     column = branch.inputs[trees.column[model, : trees.columns[model]]]
     merged.columns[0] = len(column)
@@ -309,7 +313,7 @@ def _model_state(trees: Trees, model: int, n: int) -> dict[str, Any]:
         "column": trees.column[model, : trees.columns[model]].copy(),
         "split": trees.split[model, :n].astype(np.uint8),
         "threshold": trees.threshold[model, :n].copy(),
-        "leaf": trees.leaf[model, :n, :, :k].copy(),
+        "leaf": _leaves_of(trees, model)[:n].copy(),
         "base": trees.base[model, : k + 1].copy(),
     }
 
@@ -359,11 +363,12 @@ def restore_trees(stored: Stored, trees: Trees, *, n_inputs: int, outputs: int) 
 
 def _restore_model(stored: Stored, trees: Trees, model: int, n_inputs: int) -> int:
     """Copy a stored model; return its number of trees."""
-    capacity = trees.leaf.shape[-1]
+    capacity = trees.base.shape[-1] - 1
     split = stored["split"].array(np.uint8, (-1, DEPTH))
     n = len(split)
     column = stored["column"].counts((-1,), most=n_inputs - 1)
-    if len(column) > COLUMNS or len(set(column.tolist())) < len(column):
+    known = column[column > 0]  # 0 stands for inputs that are no longer known
+    if len(column) > COLUMNS or len(set(known.tolist())) < len(known):
         raise stored["column"].fail(f"at most {COLUMNS} different inputs")
     base = stored["base"].finite(np.float32, (-1,))
     k = len(base) - 1
@@ -375,12 +380,12 @@ def _restore_model(stored: Stored, trees: Trees, model: int, n_inputs: int) -> i
         raise stored["split"].fail(f"at most {trees.split.shape[1]} trees of {len(column)} columns")
     trees.outputs[model], trees.columns[model] = k, len(column)
     trees.column[model, : len(column)] = column
-    trees.place[model, column] = np.arange(len(column))
+    trees.place[model, known] = np.flatnonzero(column)
     trees.split[model, :n] = split
     threshold = stored["threshold"].array(np.float32, (n, DEPTH))
     if np.isnan(threshold).any():
         raise stored["threshold"].fail("numbers")
     trees.threshold[model, :n] = threshold
-    trees.leaf[model, :n, :, :k] = stored["leaf"].finite(np.float32, (n, LEAVES, k))
+    _leaves_of(trees, model)[:n] = stored["leaf"].finite(np.float32, (n, LEAVES, k))
     trees.base[model, : k + 1], trees.base[model, k + 1 :] = base, base[-1]
     return n

@@ -19,6 +19,7 @@ A new array of a state is one more such line: no operation has a list of names.
 `send`           the used part of each array that merges, by path, for a message
 `rebuild`        a record with such arrays in place of its own
 `receive`        copy such arrays into a record
+`pack`           a record with the used part of each array, which `unpack` makes whole again: for copies
 `merge`          one record from a base and the branches that continued from it, by the rule of each array
 `copy`           the arrays of a record into another one
 `widen`          the arrays of a record into one whose axes are longer
@@ -36,9 +37,11 @@ in a message, a path has the names of all records around an array.
 
 from __future__ import annotations
 
+import math
+import mmap
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -65,6 +68,8 @@ class Sparse(str):
 
 T = TypeVar("T", bound=type[Any])
 Record = TypeVar("Record", bound=tuple[Any, ...])
+
+_LARGE = 1 << 22
 
 _DTYPE = re.compile(r"NDArray\[np\.(\w+)\]")
 
@@ -171,6 +176,7 @@ class Field:
     predicts: bool = False  # predictions need it
     saved: bool = True  # a model file has it
     forgets: bool = False  # it is evidence, which is dropped when learning restarts
+    grows: bool = False  # most of it is unused at first, and takes no memory until it is written
     waits: bool = False  # its entry of a live config is kept while the config waits to be live again
     since: int = 1  # version of the section that has it first
     dtype: np.dtype[Any] | None = None  # from the annotation
@@ -342,10 +348,20 @@ def make(cls: type[Record], sizes: Mapping[str, int] | None = None, **values: An
             values[name] = make(item.record, sizes)
             continue
         shape = tuple((sizes or {})[axis] if isinstance(axis, str) else axis for axis in item.axes)
-        values[name] = (
-            np.full(shape, item.initial, item.dtype) if item.initial else np.zeros(shape, item.dtype)
-        )
+        values[name] = _filled(item, shape)
     return cls(**values)
+
+
+def _filled(item: Field, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return a new array.
+
+    NumPy lets the system give a large array memory by 2 MB. An array that `grows` takes it page by page.
+    """
+    size = math.prod(shape) * np.dtype(item.dtype).itemsize
+    if item.grows and size > _LARGE and hasattr(mmap, "MAP_ANONYMOUS"):
+        memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        return np.frombuffer(memory, item.dtype).reshape(shape)
+    return np.full(shape, item.initial, item.dtype) if item.initial else np.zeros(shape, item.dtype)
 
 
 def save(record: Any, used: Used | None = None, *, predicts: bool = False) -> dict[str, NDArray[Any]]:
@@ -397,6 +413,40 @@ def rebuild(record: Record, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> 
     return cast("Record", cast("Any", record)._replace(**changed))
 
 
+class _UsedPart(NamedTuple):
+    """The used part of an array, and what the rest of the array is."""
+
+    grows: bool
+    initial: float
+    shape: tuple[int, ...]
+    part: NDArray[Any]
+
+    def whole(self) -> NDArray[Any]:
+        array = _filled(Field((), self.initial, grows=self.grows, dtype=self.part.dtype), self.shape)
+        array[tuple(map(slice, self.part.shape))] = self.part
+        return array
+
+
+def pack(record: Record) -> Record:
+    """Return a record with only the used part of each array, for `unpack`: copies then take little memory."""
+    parts: Any = {
+        f".{path}": _UsedPart(item.grows, item.initial, array.shape, part)
+        for path, item, array, part in _walk(record)
+    }
+    return rebuild(record, "", parts)
+
+
+def unpack(record: Record) -> Record:
+    """Return the record from which `pack` made another one."""
+    whole: dict[str, Any] = {}
+    for name, value in cast("Any", record)._asdict().items():
+        if isinstance(value, _UsedPart):
+            whole[name] = value.whole()
+        elif hasattr(value, "_fields"):
+            whole[name] = unpack(value)
+    return cast("Record", cast("Any", record)._replace(**whole))
+
+
 def receive(record: Any, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Copy arrays into a record, by path; what is used beyond their shape is as before the first event."""
     for path, item, array, part in list(_walk(record)):
@@ -428,10 +478,11 @@ def merge(base: Record, ends: Sequence[Record], context: Any = None) -> Record:
 
 
 def copy(source: Any, target: Any, *, forgets: bool = False) -> None:
-    """Copy the arrays of a record into another of the same shapes, or of these only what it `forgets`."""
-    for (_, item, array, _), (_, _, values, _) in zip(_walk(source), _walk(target), strict=True):
+    """Copy what either record uses into another of the same shapes, or of these only what it `forgets`."""
+    for (_, item, array, own), (_, _, values, others) in zip(_walk(source), _walk(target), strict=True):
         if item.forgets or not forgets:
-            values[...] = array
+            used = tuple(map(slice, map(max, own.shape, others.shape)))
+            values[used] = array[used]
 
 
 def _entries(

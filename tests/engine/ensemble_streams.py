@@ -51,6 +51,19 @@ def odd(
     return ("\n".join(text) + "\n").encode()
 
 
+def renewed(n: int) -> bytes:
+    """Events of 6 ids each, of 400 at first, and of 20 others from the 200th event on: these replace some."""
+    draw, text = np.random.default_rng(19), []
+    for at in range(n):
+        ids = draw.integers(400, size=6) if at < 200 else 400 + draw.integers(20, size=6)
+        shown = int(draw.integers(3))
+        reward = float(ids[0] % 3 == shown) + 0.1 * draw.normal()
+        text.append("shared |i " + " ".join(f"i{id_}" for id_ in dict.fromkeys(ids.tolist())))
+        label = f"0:{-reward:.4f}:{1 / 3:.6f} "
+        text += [*(f"{label if k == shown else ''}|a a{k}" for k in range(3)), ""]
+    return ("\n".join(text) + "\n").encode()
+
+
 def others(n: int, *, actions: int) -> bytes:
     """Events like those of `odd`, of actions that it does not have."""
     return odd(n, actions=actions, seed=1).replace(b"|a a", b"|a b")

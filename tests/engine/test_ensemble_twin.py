@@ -22,12 +22,13 @@ from tests.engine.ensemble_streams import (
     numbered,
     odd,
     others,
+    renewed,
     repeated,
     worded,
 )
 from tests.naive.ensemble import Choice, Ensemble, Logged, trust
 from tests.naive.hashing import hash_name
-from tests.naive.members import KEEPS, OFTEN, Features, Named
+from tests.naive.members import KEEPS, MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, OFTEN, Features, Named
 from tests.naive.native_search.streams import choices, lines, slots
 
 pytestmark = pytest.mark.lane("sampled")
@@ -60,28 +61,30 @@ CASES = [
     case("numbers and words", lambda: choices(500, rough=True), "joint"),
     case("numbers", lambda: odd(800, numbers=2), "ensemble", "bins"),
     case("actions in another order", lambda: odd(1000, numbers=1, shuffled=True), "ensemble"),
-    case("many actions", lambda: odd(280, actions=36, numbers=1, shuffled=True), "joint", "bins"),
+    case("many actions", lambda: odd(150, actions=130, numbers=1, shuffled=True), "joint", "bins"),
     case(
         "many actions and a number that drifts",
-        lambda: odd(260, actions=33, numbers=1, drift=6.0),
+        lambda: odd(260, actions=129, numbers=1, drift=6.0),
         *("joint", "divided"),
     ),
-    case("many actions and events", lambda: odd(640, actions=34, numbers=1, words=9), "joint", "sparing"),
-    case("many actions of words", lambda: odd(200, actions=35), "joint"),
-    case("many ids", lambda: odd(560, numbers=1, ids=900), "too many features"),
-    case("many numbers", lambda: odd(200, numbers=66), "too many numbers", "no pairs"),
+    case("many actions and events", lambda: odd(600, actions=130, numbers=1, words=9), "joint", "sparing"),
+    case("many actions of words", lambda: odd(60, actions=131), "joint"),
+    case("as many actions as may be", lambda: odd(200, actions=128, numbers=1), "bins"),
+    case("many ids", lambda: odd(560, numbers=1, ids=900), "no room for features"),
+    case("ids that replace others", lambda: renewed(900), "no room for features", "renewed"),
+    case("many numbers", lambda: odd(200, numbers=66), "no room for numbers", "no pairs"),
     case("as many numbers as may be", lambda: odd(140, numbers=64), "no room for bins"),
     case("numbers enough for pairs", lambda: odd(300, numbers=16), "no triples", "bins"),
     case("more words than are crossed", lambda: worded(150, words=70), "nothing crossed"),
     case("repeated words", lambda: repeated(300, times=12)),
-    case("many actions of repeated words", lambda: repeated(90, times=3, actions=34), "joint"),
+    case("many actions of repeated words", lambda: repeated(40, times=3, actions=130), "joint"),
     case("a number that drifts", lambda: odd(1200, numbers=1, drift=9.0), "groups divided"),
     case("numbers in names", lambda: named(600), "names", "bins"),
-    case("numbers in the names of many actions", lambda: named(200, actions=34), "joint", "names"),
+    case("numbers in the names of many actions", lambda: named(60, actions=130), "joint", "names"),
     case("more numbers in names than may be", lambda: named(150, stems=80), "names"),
     case("a layer", lambda: odd(1500, numbers=1, shuffled=True), "layer"),
     case("a layer, and then other actions", lambda: odd(1100) + others(60, actions=3), "layer"),
-    case("a layer, and then many actions", lambda: odd(1100) + others(60, actions=30), "joint"),
+    case("a layer, and then many actions", lambda: odd(1100) + others(30, actions=126), "joint"),
     case(
         "a layer that is given up, and features",
         lambda: odd(1400, numbers=1, actions=3),
@@ -89,10 +92,10 @@ CASES = [
         member_budget=25.0,
     ),
     case("numbered actions", lambda: numbered(600, 5), cb_explore_adf=False, cb_explore=5),
-    case("many numbered actions", lambda: numbered(300, 40), cb_explore_adf=False, cb_explore=40),
+    case("many numbered actions", lambda: numbered(300, 130), cb_explore_adf=False, cb_explore=130),
     case("a budget", lambda: odd(500, numbers=2), "rest", member_budget=6.0),
     case("a small budget", lambda: odd(700, numbers=2), "all rest", member_budget=0.02),
-    case("many actions and a budget", lambda: odd(150, actions=36), "rest", "joint", member_budget=1.0),
+    case("many actions and a budget", lambda: odd(60, actions=130), "rest", "joint", member_budget=1.0),
     case("losses decide", lambda: odd(500, numbers=1), "leads", "ensemble", champion_test="loss"),
     case("a policy that may know more", lambda: confounded(400), "doubted"),
     case("rewards decide", lambda: odd(900, numbers=1), "ensemble", champion_test="reward"),
@@ -174,7 +177,7 @@ def close(one: Any, other: Any, reach: float = 1.0) -> None:
 def test_ensemble_equals_the_reference_implementation(case: Case) -> None:
     options, text = case.options, case.stream()
     single = not (options["cb_explore_adf"] or options.get("cb_explore"))
-    many = options.get("cb_explore", 0) > 32
+    many = options.get("cb_explore", 0) > MOST_ACTIONS
     twin = Ensemble(
         options["automl"],
         single=single,
@@ -234,14 +237,8 @@ def test_ensemble_equals_the_reference_implementation(case: Case) -> None:
     assert (len(ensemble.members.rests) > 0) == (not many)
     if twin.members is not None:
         happened |= happenings(twin)
-        assert (
-            ensemble.members.inputs.tally[Known.FEATURES]
-            == twin.members.n_inputs + twin.members.has_too_many_features
-        )
-        assert (
-            ensemble.members.inputs.tally[Known.NUMBERS]
-            == len(twin.members.numbers) + twin.members.has_too_many_numbers
-        )
+        assert ensemble.members.inputs.tally[Known.FEATURES] == twin.members.n_inputs
+        assert ensemble.members.inputs.tally[Known.NUMBERS] == len(twin.members.numbers)
     assert case.happens <= happened
 
 
@@ -277,8 +274,9 @@ def happenings(twin: Ensemble) -> set[str]:
         "all rest": all(members.rests),
         "layer": any(known.layer.weights.any() for known in members.actions.values()),
         "rarely": any(known.seen > OFTEN for known in members.actions.values()),
-        "too many features": members.has_too_many_features,
-        "too many numbers": members.has_too_many_numbers,
+        "no room for features": members.n_inputs == MOST_FEATURES,
+        "renewed": members.renewals > 0,
+        "no room for numbers": len(members.numbers) == MOST_NUMBERS,
         "names": any(each.named for each in members.numbers.values()),
         "bins": any(each.bins for each in members.numbers.values()),
         "divided": any(len(each.bins) > 12 for each in members.numbers.values()),

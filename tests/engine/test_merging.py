@@ -450,17 +450,17 @@ def test_a_score_that_is_stopped_in_a_branch_has_no_weight_when_merged() -> None
     one, other = copy.deepcopy(base), copy.deepcopy(base)
     learn(other, events[200:])
     learn(one, events[:100])
-    ensemble_of(one).members.inputs.tally[Known.FEATURES] = 301
+    ensemble_of(one).members.inputs.tally[Known.WIDEST] = 25
     result = ensemble_of(merge(base, [one, other], [100, 100]))
-    at = weight_of(result, "features")
+    at = weight_of(result, "crosses in pairs")
     assert ensemble_of(other).weights[at] != 0.0
     assert abs(result.weights[at]) < 1e-12
     assert np.isfinite(result.weights).all()
 
 
 def test_actions_beyond_the_limit_share_a_row() -> None:
-    """Two branches of 20 actions each, of which no more than 32 may have a regression each."""
-    text = odd(300, actions=20, numbers=1).decode()
+    """Two branches of 70 actions each, of which no more than 128 may have a regression each."""
+    text = odd(300, actions=70, numbers=1).decode()
     base, one, other = (made("features,crosses") for _ in range(3))
     learn(one, events_of(text.encode()))
     learn(other, events_of(text.replace("|a a", "|a b").encode()))

@@ -1,4 +1,4 @@
-"""An event that is too wide for a member is skipped by it, and stops it only if such events are the rule."""
+"""An event that is too wide for a member is skipped by it, unless such events are the rule."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def stream(n: int, wide: dict[int, str]) -> list[str]:
 
 
 def with_others(events: list[str], at: range) -> list[str]:
-    """Return the events, some of which offer 40 actions besides their own."""
-    more = "".join(f"|t other{k}\n" for k in range(40))
+    """Return the events, some of which offer as many other actions as may be known."""
+    more = "".join(f"|t other{k}\n" for k in range(MOST_ACTIONS))
     return [f"{event[:-1]}{more}\n" if i in at else event for i, event in enumerate(events)]
 
 
@@ -75,12 +75,17 @@ def test_one_wide_event_stops_no_member(kind: str, at: int) -> None:
     assert wide_of(workspace)[WideCount.CROSSES] == (kind == "words")  # numbers without bins are not crossed
 
 
-def test_wide_events_that_are_the_rule_stop_the_members_concerned() -> None:
-    workspace = learnt(stream(240, dict.fromkeys(range(0, 240, 2), "words")))
+@pytest.mark.parametrize(("kind", "inputs", "numbers"), [("words", 300, 2), ("numbers", None, 64)])
+def test_wide_events_that_are_the_rule_have_the_first_inputs(
+    kind: str, inputs: int | None, numbers: int
+) -> None:
+    workspace = learnt(stream(240, dict.fromkeys(range(0, 240, 2), kind)))
     known = able(workspace)
-    assert not known["features"]
-    assert not any(known[name] for name in WORDS)
+    assert known["features"]
     assert known["waves"]
+    assert any(known[name] for name in WORDS) == (kind == "numbers")
+    assert inputs_of(workspace).tally[Known.NUMBERS] == numbers
+    assert inputs is None or inputs_of(workspace).tally[Known.FEATURES] == inputs
 
 
 def test_a_member_that_stops_has_no_weight() -> None:
@@ -88,11 +93,11 @@ def test_a_member_that_stops_has_no_weight() -> None:
     workspace = learnt(stream(200, {}))
     ensemble = workspace.searching.live_configs.arrays.ensemble
     shown = {each["who"]: each["weight"] for each in inspection(workspace, names={})["ensemble"]}
-    assert shown["features"] != 0.0
-    at = weight_of(ensemble, "features")
+    assert shown["crosses in pairs"] != 0.0
+    at = weight_of(ensemble, "crosses in pairs")
     for event in stream(400, dict.fromkeys(range(200, 400), "words"))[200:]:
         workspace.learn(event)
-    assert not able(workspace)["features"]
+    assert not able(workspace)["crosses in pairs"]
     for one in (at, constant_of(ensemble) + 1 + at):  # its weight and that of its level
         assert ensemble.weights[one] == 0.0
         least, variance = new_variance(ensemble), ensemble.spread[one, one]
@@ -120,7 +125,7 @@ def test_an_event_whose_logged_action_is_not_known_teaches_members_nothing() -> 
         *(states.state_of("crosses")[:2], states.state_of("baseline")[:2]),
     ]
     before = copy.deepcopy(arrays)
-    others = "".join(f"{'0:-1:0.02 ' if k == 7 else ''}|t other{k}\n" for k in range(40))
+    others = "".join(f"{'0:-1:0.02 ' if k == 7 else ''}|t other{k}\n" for k in range(MOST_ACTIONS))
     workspace.learn(f"shared |c u1 v2 x:0.5\n{others}\n")
     for now, old in zip(arrays, before, strict=True):
         assert all(map(np.array_equal, now, old))

@@ -128,12 +128,12 @@ def test_error_names_the_part_that_cannot_be_explained(options: dict[str, Any], 
 
 
 def test_parts_add_up_with_more_actions_than_regressions() -> None:
-    workspace = Workspace(cb_explore_adf=True, automl=2, hash_bits=10).fit(odd(2500, actions=40, numbers=1))
-    event = odd_event(1, 0.4, list(range(40)))
+    workspace = Workspace(cb_explore_adf=True, automl=2, hash_bits=10).fit(odd(2500, actions=130, numbers=1))
+    event = odd_event(1, 0.4, list(range(130)))
     costs = workspace.scored(event, lambda scored: scored.context.buffers.score.copy())
     found = explain(workspace, event)
     column = -1 if found["predicts"] == "ensemble" else 0
-    for row, cost in zip(found["actions"], costs[:40, column], strict=True):
+    for row, cost in zip(found["actions"], costs[:130, column], strict=True):
         assert row["level"] + sum(row["members"].values()) == pytest.approx(cost, abs=1e-5)
         total = row["level"] + sum(row["features"].values()) + sum(row["rest"].values())
         assert total == pytest.approx(cost, abs=1e-4)

@@ -53,7 +53,7 @@ class Trees:
         learn_trees(self.trees, self.fit, self.row, k, LoggedOutput(code, weight, 0.0))
 
     def reloaded(self, **changes: Any) -> Trees:
-        outputs = self.trees.leaf.shape[-1]
+        outputs = self.trees.base.shape[-1] - 1
         state = trees_state(self.trees)
         assert state is not None
         loaded = Trees(outputs)

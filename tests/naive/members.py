@@ -2,14 +2,14 @@
 
 One member predicts the cost of an action from the features of the context, from how many standard deviations
 each number is away from its mean, and from the bin that each number is in. The other predicts it from waves
-of the numbers and words. Of more than 32 actions, all share one regression of the features of both. A layer
+of the numbers and words. Of more than 128 actions, all share one regression of the features of both. A layer
 predicts it from waves of what the first member says of all actions.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 Features = Sequence[tuple[int, float]]
 Named = dict[int, tuple[object, float]]
 
-MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
+MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 128, 128
 BINS, FIRST_BINS, GROUPS, LATEST = 24, 12, 8, 128
+WAITING_PLACES = 512
 LEFT, TOGETHER = 64, 3
 MEMORY = 16384
 NAMES = (
@@ -58,6 +59,7 @@ LEAST, LEAST_32, RISE_32 = 1e-6, 1e-4, 1e-6
 _DRAW = np.random.Generator(np.random.PCG64(20_261_122))
 FREQUENCY = _DRAW.standard_normal(MOST_NUMBERS * WAVES)
 PHASE = _DRAW.uniform(0, 2 * np.pi, WAVES)
+FREQUENCY_OF_ACTIONS = np.append(FREQUENCY, _DRAW.standard_normal((MOST_ACTIONS - MOST_NUMBERS) * WAVES))
 
 
 def hash_of(features: Features) -> int:
@@ -116,6 +118,14 @@ class Squares:
         if unsure > 0 and math.isfinite(error) and times > 0:
             unsure = self.keeps**times * max(noise / times, self.least * known) + known
             self.spread = (self.spread - np.outer(gains, gains) / unsure) / self.keeps**times
+
+    def renew(self, at: int) -> None:
+        """Begin the weight of an input again."""
+        if at < len(self.weights):
+            self.weights[at] = self.spread[at] = self.spread[:, at] = 0.0
+            self.spread[at, at] = self.unsure
+        for inputs, *_ in self.waiting:
+            inputs[at : at + 1] = 0.0
 
     def cut_off(self) -> None:
         """Limit the variance of each weight: at most its initial value, and never 0."""
@@ -196,7 +206,10 @@ class Members:
         self.wide = self.crowding = 0
         """Events without room for what was new in them; how often there lately was none for actions."""
         self.has_begun = False
-        self.has_too_many_features = self.has_too_many_numbers = False
+        self.uses: Counter[int] = Counter()
+        self.waiting: dict[int, tuple[int, int]] = {}
+        """Uses of inputs since the last renewal, and the majority of those of waiting features, by place."""
+        self.counted = self.renewals = 0
         self.input_of: dict[int, int] = {}
         self.numbers: dict[int, Number] = {}
         """By input, in the order in which they were met."""
@@ -212,24 +225,14 @@ class Members:
     @property
     def works(self) -> tuple[bool, ...]:
         """Return whether each member has scores."""
-        waves = not self.has_too_many_numbers and (bool(self.numbers) or self.joint is not None)
+        waves = bool(self.numbers) or self.joint is not None
         layer = self.joint is None and len(self.actions) > 1 and self.events >= AFTER
-        layer = layer and not self.has_too_many_features and not self.rests[0]
+        layer = layer and not self.rests[0]
         baseline = (len(self.actions) > 1 or self.joint is not None) and self.crosses.widest <= WIDEST
-        several = self.joint is None and len(self.actions) > 1
-        ridge = several and not self.has_too_many_features
+        ridge = self.joint is None and len(self.actions) > 1
         trees = self.joint is None and self.events >= GROWN
         means = len(self.actions) > 1 or self.joint is not None
-        scored = (
-            not self.has_too_many_features,
-            waves,
-            *self.crosses.works,
-            layer,
-            baseline,
-            ridge,
-            means,
-            trees,
-        )
+        scored = True, waves, *self.crosses.works, layer, baseline, ridge, means, trees
         able = [each for name, each in zip(NAMES, scored, strict=True) if name in self.names]
         begun = bool(self.actions) or self.joint is not None
         return tuple(each and begun and not rests for each, rests in zip(able, self.rests, strict=True))
@@ -297,7 +300,7 @@ class Members:
         waves = PHASE.copy()
         for each, score in self.told or ():
             at = known.index(each) * WAVES
-            waves += each.away(score) / math.sqrt(len(known)) * FREQUENCY[at : at + WAVES]
+            waves += each.away(score) / math.sqrt(len(known)) * FREQUENCY_OF_ACTIONS[at : at + WAVES]
         waves = math.sqrt(2 / WAVES) * np.cos(waves)
         waves[0] = 1.0
         return waves
@@ -398,6 +401,8 @@ class Members:
         met = [*context, *(each for of in actions if self.joint for each in of)]
         if self._may_note(met):
             self._meet(met)
+        if self.n_inputs == MOST_FEATURES:
+            self._count(met)
         features = actions[logged]
         linear, waves = self._inputs(context, features if self.joint else ())
         known = self._of(logged, features)
@@ -440,18 +445,59 @@ class Members:
         self._see_numbers(context, features if self.joint else ())
         for each, score in self.told or ():
             each.see(score)
+        if self.n_inputs == MOST_FEATURES:
+            self._renew()
+
+    # -- renewal ---------------------------------------------------------------------------------------
+
+    def _count(self, features: Features) -> None:
+        for hash_, x in features:
+            if x == 0 or not math.isfinite(x):
+                continue
+            if hash_ in self.input_of:
+                self.uses[self.input_of[hash_]] += 1
+                continue
+            place = ((hash_ + 1) * 0x9E3779B97F4A7C15 % 2**64 >> 40) % WAITING_PLACES
+            majority, votes = self.waiting.get(place, (hash_, 0))
+            majority = majority if votes else hash_
+            self.waiting[place] = majority, votes + (1 if majority == hash_ else -1)
+
+    def _renew(self) -> None:
+        self.counted += 1
+        if self.counted < min(max(self.events // 2, 512), 16_384):
+            return
+        while self.waiting:
+            bins = {each for number in self.numbers.values() for each in number.bins}
+            words = [at for at in range(1, self.n_inputs) if at not in self.numbers and at not in bins]
+            place = max(self.waiting, key=lambda each: (self.waiting[each][1], -each))
+            at = min(words, key=lambda each: (self.uses[each], each))
+            new, votes = self.waiting.pop(place)
+            if votes <= 2 * self.uses[at] + 8:
+                break
+            self.input_of = {hash_: own for hash_, own in self.input_of.items() if own != at} | {new: at}
+            self.about.pop(at, None)
+            self.uses[at] = votes
+            plain = at - sum(1 for each in bins - {0} if each < at)
+            for known in (*self.actions.values(), *([self.joint] if self.joint else [])):
+                known.linear.renew(at)
+                known.ridge.renew(plain)
+            self.trees.forget(at)
+            self.renewals += 1
+        self.uses, self.waiting, self.counted = Counter(), {}, 0
+
+    # -- inputs ----------------------------------------------------------------------------------------
 
     def _may_note(self, features: Features) -> bool:
         """Return whether an event's new features and numbers fit, or wide events are frequent."""
         new = numbers = 0
+        has_room, has_room_of_numbers = self.n_inputs < MOST_FEATURES, len(self.numbers) < MOST_NUMBERS
         for hash_, x in features:
             if x != 0 and math.isfinite(x):
                 at = self.input_of.get(hash_)
-                new += at is None and not self.has_too_many_features
-                is_number = x != 1 and (at is not None or not self.has_too_many_features)
-                numbers += is_number and at not in self.numbers
-        wide = not self.has_too_many_features and self.n_inputs + new > MOST_FEATURES
-        wide = wide or (not self.has_too_many_numbers and len(self.numbers) + numbers > MOST_NUMBERS)
+                new += at is None and has_room
+                is_number = x != 1 and (at is not None or has_room)
+                numbers += is_number and at not in self.numbers and has_room_of_numbers
+        wide = self.n_inputs + new > MOST_FEATURES or len(self.numbers) + numbers > MOST_NUMBERS
         self.wide += wide
         return not wide or (self.wide > RARE and 8 * self.wide > self.events)
 
@@ -460,18 +506,14 @@ class Members:
             if x == 0 or not math.isfinite(x):
                 continue
             if hash_ not in self.input_of:
-                if self.has_too_many_features or self.n_inputs >= MOST_FEATURES:
-                    self.has_too_many_features = True
+                if self.n_inputs >= MOST_FEATURES:
                     continue
                 self.input_of[hash_] = self._new_input()
                 if x == 1 and hash_ in self.named:
                     self._meet_name(self.input_of[hash_], *self.named[hash_])
             at = self.input_of[hash_]
-            if x != 1 and at not in self.numbers:
-                if len(self.numbers) >= MOST_NUMBERS:
-                    self.has_too_many_numbers = True
-                else:
-                    self.numbers[at] = Number()
+            if x != 1 and at not in self.numbers and len(self.numbers) < MOST_NUMBERS:
+                self.numbers[at] = Number()
 
     def _meet_name(self, at: int, stem: object, amount: float) -> None:
         if stem not in self.of_stem:
@@ -517,7 +559,7 @@ class Members:
     # -- bins ------------------------------------------------------------------------------------------
 
     def _has_room(self, bins: int) -> bool:
-        return not self.has_too_many_features and self.n_inputs + bins <= MOST_FEATURES - LEFT
+        return self.n_inputs + bins <= MOST_FEATURES - LEFT
 
     def _divide(self, number: Number) -> None:
         if not number.bins:

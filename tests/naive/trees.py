@@ -246,6 +246,14 @@ class CostTrees:
             self.model, self.pending = self.pending[1], None
             self.fit_at += min(self.fit_at, 2 * ROWS)
 
+    def forget(self, at: int) -> None:
+        """Take an input out of all rows and of the model; none may be fitted at that time."""
+        assert self.pending is None
+        for row in self.rows:
+            row.pop(at, None)
+        if self.model is not None:
+            self.model.inputs = [-1 if each == at else each for each in self.model.inputs]
+
     def _fit(self, k: int) -> Model:
         begin, rows = len(self.rows), self.rows[-ROWS:]
         n = len(rows)

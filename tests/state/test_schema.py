@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from onlineauto.state.schema import (
     make,
     merge,
     nested,
+    pack,
     put,
     read,
     read_entries,
@@ -45,6 +47,7 @@ from onlineauto.state.schema import (
     symmetric,
     take,
     to_predict,
+    unpack,
 )
 from onlineauto.state.stored import Stored
 
@@ -427,3 +430,35 @@ def test_a_message_clears_what_a_record_used_beyond_it() -> None:
     other.n[0], other.rows[:2] = 2, 8.0
     receive(state, "a", send(other, "a"))
     assert state.rows.tolist() == [8.0, 8.0, 1.0, 1.0, 1.0]
+
+
+def test_a_copy_clears_what_only_the_target_used() -> None:
+    state, other = make(Table, {"rows": 5}), make(Table, {"rows": 5})
+    state.n[0], state.rows[:4] = 4, 7.0
+    other.n[0], other.rows[:2] = 2, 8.0
+    copy(other, state)
+    assert equal(arrays(state), arrays(other))
+
+
+@given(records())
+def test_a_packed_record_is_unpacked_as_it_was(state: Any) -> None:
+    assert equal(arrays(unpack(pack(state))), arrays(state))
+
+
+def test_a_packed_record_has_only_what_is_used() -> None:
+    state = make(Table, {"rows": 1 << 20})
+    state.n[0], state.rows[:4] = 4, 7.0
+    packed = pack(state)
+    assert len(pickle.dumps(packed)) < 1000
+    assert equal(arrays(unpack(packed)), arrays(state))
+
+
+def test_memory_of_an_array_that_grows_is_taken_where_it_is_written() -> None:
+    growing = field("rows", 1 << 20, grows=True)
+    kind = record_class([("float64", growing)])
+    state = make(kind, {"rows": 3})
+    (array,) = arrays(state).values()
+    array[1, 7] = 2.0
+    assert array.shape == (3, 1 << 20)
+    assert np.flatnonzero(array).tolist() == [(1 << 20) + 7]
+    assert equal(arrays(unpack(pack(state))), arrays(state))

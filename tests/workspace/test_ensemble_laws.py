@@ -19,7 +19,7 @@ from onlineauto.engine.ensemble.ensemble import ensemble_state
 from onlineauto.engine.ensemble.members.crosses import MEMBER, SPREAD
 from onlineauto.engine.ensemble.product_kernels import learn_cells
 from onlineauto.engine.ensemble.states import states_of
-from tests.engine.ensemble_streams import bent, in_turn, odd, repeated
+from tests.engine.ensemble_streams import bent, in_turn, odd, renewed, repeated
 from tests.engine.test_threads import at_once, shuffled
 from tests.naive.native_search.streams import slots
 
@@ -29,9 +29,11 @@ SLOTS: dict[str, Any] = {"ccb_explore_adf": True, "automl": 3, "default_lease": 
 
 STREAMS: list[Any] = [
     pytest.param(BANDIT, lambda: odd(1300, numbers=2), 900, id="numbers"),
-    pytest.param(BANDIT, lambda: odd(500, actions=36), 250, id="many actions of words"),
+    pytest.param(BANDIT, lambda: odd(300, actions=60, numbers=1), 200, id="many actions"),
+    pytest.param(BANDIT, lambda: odd(150, actions=129), 75, id="more actions than regressions"),
     pytest.param(BANDIT, lambda: late_numbers(400), 200, id="numbers come late"),
     pytest.param(BANDIT, lambda: odd(300, numbers=1, ids=900), 200, id="many ids"),
+    pytest.param(BANDIT, lambda: renewed(1100), 700, id="inputs are replaced"),
     pytest.param(LINES, lambda: bent(900), 600, id="lines"),
     pytest.param(SLOTS, lambda: slots(300), 150, id="slots"),
 ]
@@ -101,7 +103,7 @@ def test_learning_continues_after_an_error(
 
 
 def test_the_ensemble_predicts_in_the_middle_of_these_streams() -> None:
-    for options, stream, middle in (STREAMS[0].values, STREAMS[4].values):
+    for options, stream, middle in (STREAMS[0].values, STREAMS[6].values):
         workspace = Workspace(**options).fit(joined(events_of(stream())[:middle]))
         assert serves(workspace)
         assert workspace.searching.live_configs.arrays.ensemble.members.inputs.numbers.bins.any()

@@ -29,7 +29,7 @@ LATE = b"shared |x y:3 |unheard a b:2\n0:1:.5 |a q:2 |unheard z\n|b z\n\n"
 SHAPES: list[Any] = [
     pytest.param(BANDIT, partial(odd, 1200, numbers=2), "ensemble", id="actions"),
     pytest.param(SEARCH | {"cb_adf": True}, partial(odd, 900, numbers=2), "ensemble", id="costs of actions"),
-    pytest.param(BANDIT, partial(odd, 500, actions=36), None, id="many actions of words"),
+    pytest.param(BANDIT, partial(odd, 150, actions=129), None, id="many actions of words"),
     pytest.param(BANDIT | {"members": "none"}, partial(odd, 900, numbers=2), None, id="no members"),
     pytest.param(SEARCH | {"cb_explore": 3}, partial(numbered, 900, 3), None, id="numbered actions"),
     pytest.param(SEARCH | {"cb": 3}, partial(numbered, 900, 3), None, id="costs of numbered actions"),

@@ -271,9 +271,7 @@ def _learn_members(
                     buffers.members.scratch[member],
                 ),
             )
-    features = inputs.tally[Known.FEATURES]
-    see_numbers(inputs, buffers.members.taken.raw)
-    if features != inputs.tally[Known.FEATURES]:
+    if see_numbers(inputs, buffers.members.taken.raw):
         _grow_members(context)
 
 

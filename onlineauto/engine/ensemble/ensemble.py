@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.engine.ensemble.combiner_kernels import NEW_VARIANCE, PRIOR_VARIANCE
-from onlineauto.engine.ensemble.inputs import INPUTS_VERSION, make_inputs
+from onlineauto.engine.ensemble.inputs import INPUTS_VERSION, make_inputs, read_inputs
 from onlineauto.engine.ensemble.member import LEARNT, Needs, Sizes, Work
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, needs_of, states_of
 from onlineauto.engine.records.ensemble import (
     MOST_ACTIONS,
-    MOST_FEATURES,
     CostSoFar,
     Ensemble,
     InputKind,
@@ -105,13 +104,11 @@ def weight_of(ensemble: Ensemble, score: str) -> int:
 
 def able_scores(ensemble: Ensemble) -> dict[str, bool]:
     """Return, by name, whether each score has all inputs that it needs; resting scores are included."""
-    features, numbers, actions, widest = ensemble.members.inputs.tally.tolist()
+    _, numbers, actions, widest = ensemble.members.inputs.tally.tolist()
     learnt, can_work = int(ensemble.members.inputs.seen[-1]), dict[str, bool]()
     for name, needs in needs_of(states_of(ensemble).members):
         can_work[name] = (
             needs.least_actions <= actions <= needs.most_actions
-            and features <= needs.most_features
-            and numbers <= needs.most_numbers
             and (not needs.numbers or numbers > 0 or actions > MOST_ACTIONS)
             and learnt >= needs.events
             and widest <= needs.width
@@ -225,7 +222,7 @@ def _leave_out(
 
 
 def drop_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
-    """Return an ensemble with copied weights, without those of scores that `inputs` are too many for."""
+    """Return an ensemble with copied weights, without those of scores that cannot work with `inputs`."""
     copy = ensemble._replace(weights=ensemble.weights.copy(), spread=ensemble.spread.copy())
     can_work = able_scores(ensemble._replace(members=ensemble.members._replace(inputs=inputs)))
     for at, name in enumerate(names_of(ensemble), _first_weight(ensemble)):
@@ -265,7 +262,7 @@ def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str
     `features` is the number of features of an action, including those of the context.
     """
     inputs, tally = ensemble.members.inputs, ensemble.members.inputs.tally
-    known = min(int(tally[Known.FEATURES]), MOST_FEATURES)
+    known = int(tally[Known.FEATURES])
     work = Work(
         inputs=known,
         unbinned=int(np.count_nonzero(inputs.number[:known] != InputKind.BIN)),
@@ -412,7 +409,7 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
     states, cold, variance = states_of(ensemble), [], new_variance(ensemble)
     has_inputs = _is_known(stored, "inputs", INPUTS_VERSION)
     if has_inputs:
-        schema.read(stored["inputs"], ensemble.members.inputs)
+        read_inputs(stored["inputs"], ensemble.members.inputs)
     for member, state in zip(states.members, states.records, strict=True):
         if has_inputs and _is_known(stored["members"], member.name, member.version):
             member.restore(stored["members"][member.name], state, ensemble.members.inputs)

@@ -6,8 +6,8 @@ are features that ever had a value other than 1, and numbers in the names of wor
 their mean and variance so far; a number that an event does not have is 0.
 
 An event with more new features or numbers than the remaining capacity is not registered, so that one wide
-event cannot exhaust it. Once such events are more than a few, and one in eight, features or numbers count as
-too many, and members that need them stop.
+event cannot exhaust it. Once such events are more than a few, and one in eight, the first of their features
+and numbers take the rest of the capacity. Features beyond it wait to replace inputs (`renewal_kernels`).
 
 Each action has an index and its own regression. An event with more new actions than the remaining capacity
 registers none of them. Once such events are lately more than a few, and one in eight, actions are joined: all
@@ -23,6 +23,7 @@ import numpy as np
 
 from onlineauto.engine.ensemble.least_squares_kernels import leave_out
 from onlineauto.engine.ensemble.member import Need
+from onlineauto.engine.ensemble.renewal_kernels import count_use, is_counted
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.ensemble import (
     MOST_ACTIONS,
@@ -148,7 +149,7 @@ def take_inputs(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -
     """Fill the inputs of an event from its context, and from `action` unless it is -1."""
     known, taken, line = run.live.ensemble.members.inputs, buffers.members.taken, context_line(run, actions)
     values, numbers = taken.values, known.numbers
-    n = min(known.tally[Known.FEATURES], MOST_FEATURES)
+    n = known.tally[Known.FEATURES]
     values[:n] = 0.0
     words = _take_line(run, line, 0, buffers) if line >= 0 else 0
     if action >= 0:
@@ -156,7 +157,7 @@ def take_inputs(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -
     taken.n_words[0] = words
     if n > 0:
         values[0] = 1.0
-    for k in range(min(known.tally[Known.NUMBERS], MOST_NUMBERS)):
+    for k in range(known.tally[Known.NUMBERS]):
         short_loop()
         at = numbers.of_number[k]
         raw = min(max(np.float64(values[at]), -_LARGEST), _LARGEST)  # a repeated feature may exceed float32
@@ -226,16 +227,14 @@ def _register_feature(inputs: Inputs, feature: np.uint64, is_number: bool) -> bo
     tally, slot = inputs.tally, slot_of(inputs, feature)
     new = inputs.feature[slot] == 0
     if new:
-        if tally[Known.FEATURES] > MOST_FEATURES - 1:
-            tally[Known.FEATURES] = MOST_FEATURES + 1
+        if tally[Known.FEATURES] >= MOST_FEATURES:
             return False
         inputs.feature[slot] = feature + np.uint64(1)
         inputs.input[slot] = add_input(inputs, InputKind.WORD)
     at = inputs.input[slot]
-    if is_number and inputs.number[at] < 0 and tally[Known.NUMBERS] <= MOST_NUMBERS:
-        if tally[Known.NUMBERS] < MOST_NUMBERS:
-            inputs.number[at] = tally[Known.NUMBERS]
-            inputs.numbers.of_number[tally[Known.NUMBERS]] = at
+    if is_number and inputs.number[at] < 0 and tally[Known.NUMBERS] < MOST_NUMBERS:
+        inputs.number[at] = tally[Known.NUMBERS]
+        inputs.numbers.of_number[tally[Known.NUMBERS]] = at
         tally[Known.NUMBERS] += 1
     return bool(new)
 
@@ -316,9 +315,13 @@ def is_rule(inputs: Inputs, entry: int) -> bool:
 
 @kernel
 def _count_unknown(run: LoopRun, line: int) -> tuple[int, int]:
-    """Return how many features of a line are unknown, and how many are numbers not yet known as such."""
+    """Return how many features of a line are unknown, and how many are numbers not yet known as such.
+
+    Where the capacity is exhausted there are none.
+    """
     inputs, stream, features, numbers = run.live.ensemble.members.inputs, run.stream, 0, 0
-    has_room = inputs.tally[Known.FEATURES] <= MOST_FEATURES
+    has_room = inputs.tally[Known.FEATURES] < MOST_FEATURES
+    has_room_of_numbers = inputs.tally[Known.NUMBERS] < MOST_NUMBERS
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         begin, end = used_features(run, span)
@@ -331,7 +334,7 @@ def _count_unknown(run: LoopRun, line: int) -> tuple[int, int]:
             slot = slot_of(inputs, np.uint64(stream.features[i].hash))
             known = inputs.feature[slot] != 0
             features += has_room and not known
-            is_number = not is_word and (known or has_room)
+            is_number = has_room_of_numbers and not is_word and (known or has_room)
             numbers += is_number and not (known and inputs.number[inputs.input[slot]] >= 0)
     return features, numbers
 
@@ -365,11 +368,22 @@ def _can_register(run: LoopRun, actions: Actions, line: int) -> bool:
     if features == 0 and numbers == 0:
         return False
     tally = inputs.tally
-    too_many = tally[Known.FEATURES] <= MOST_FEATURES and tally[Known.FEATURES] + features > MOST_FEATURES
-    too_many = too_many or (
-        tally[Known.NUMBERS] <= MOST_NUMBERS and tally[Known.NUMBERS] + numbers > MOST_NUMBERS
-    )
-    return not too_many or is_rule(inputs, WideCount.INPUTS)
+    fits = tally[Known.FEATURES] + features <= MOST_FEATURES
+    fits = fits and tally[Known.NUMBERS] + numbers <= MOST_NUMBERS
+    return fits or is_rule(inputs, WideCount.INPUTS)
+
+
+@kernel
+def _count_uses(run: LoopRun, line: int) -> None:
+    """Count the uses of the features of a line."""
+    inputs, stream = run.live.ensemble.members.inputs, run.stream
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        begin, end = used_features(run, span)
+        for i in range(begin, end):
+            short_loop()
+            if stream.features[i].value != np.float32(0) and math.isfinite(stream.features[i].value):
+                count_use(inputs, np.uint64(stream.features[i].hash))
 
 
 @inline_kernel
@@ -391,6 +405,11 @@ def register_event(run: LoopRun, actions: Actions, index: NDArray[np.int64]) -> 
     for action in range(actions.n if joins(inputs) and notes else 0):
         short_loop()
         _register_line(run, line_of(run, actions, action))
+    if is_counted(inputs) and line >= 0:
+        _count_uses(run, line)
+    for action in range(actions.n if is_counted(inputs) and joins(inputs) else 0):
+        short_loop()
+        _count_uses(run, line_of(run, actions, action))
     return bool(features != inputs.tally[Known.FEATURES] or numbers != inputs.tally[Known.NUMBERS])
 
 
@@ -409,11 +428,6 @@ def _has_needs(members: Members, score: int) -> bool:
     needs, inputs = members.needs[score], members.inputs
     tally = inputs.tally
     can_work = needs[Need.LEAST_ACTIONS] <= tally[Known.ACTIONS] <= needs[Need.MOST_ACTIONS]
-    can_work = (
-        can_work
-        and tally[Known.FEATURES] <= needs[Need.MOST_FEATURES]
-        and tally[Known.NUMBERS] <= needs[Need.MOST_NUMBERS]
-    )
     can_work = can_work and (needs[Need.NUMBERS] == 0 or tally[Known.NUMBERS] > 0 or joins(inputs))
     return bool(
         can_work

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from onlineauto.engine.records.ensemble import (
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
     RING,
     Inputs,
+    Known,
 )
 from onlineauto.engine.records.task import Shape
-from onlineauto.state.schema import make
+from onlineauto.state.schema import make, read
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.task import Task
+    from onlineauto.state.stored import Stored
 
-INPUTS_VERSION = 1
+INPUTS_VERSION = 2
 """Version of the section of inputs in a model file."""
 
-_PLACES = 1024
+_PLACES, _WAITING = 1024, 512
 
 
 def can_have_members(task: Task) -> bool:
@@ -38,4 +42,17 @@ def make_inputs(*, on: bool) -> Inputs:
         (MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, _PLACES) if on else (0,) * 4
     )
     sizes = {"actions": actions, "seen": actions + 1, "inputs": features, "table": places}
-    return make(Inputs, sizes | {"numbers": numbers, "ring": RING if on else 0})
+    return make(Inputs, sizes | {"numbers": numbers, "ring": RING * on, "waiting": _WAITING * on})
+
+
+def read_inputs(stored: Stored, inputs: Inputs) -> None:
+    """Copy a stored section into inputs.
+
+    Files of earlier versions count one more than the limit where features, numbers or actions were too many.
+    """
+    read(stored, inputs)
+    tally = inputs.tally
+    tally[Known.FEATURES] = min(tally[Known.FEATURES], MOST_FEATURES)
+    tally[Known.NUMBERS] = min(tally[Known.NUMBERS], MOST_NUMBERS)
+    if tally[Known.ACTIONS] > len(stored["action"].array(np.uint64, (-1,))):
+        tally[Known.ACTIONS] = MOST_ACTIONS + 1

@@ -81,24 +81,18 @@ class Lesson(NamedTuple):
 class Need(IntEnum):
     """Columns of `Members.needs`, which are the fields of `Needs`."""
 
-    MOST_FEATURES = 0
-    MOST_NUMBERS = 1
-    NUMBERS = 2
-    LEAST_ACTIONS = 3
-    MOST_ACTIONS = 4
-    EVENTS = 5
-    WIDTH = 6
-    UPON = 7
-    INPUTS = 8
+    NUMBERS = 0
+    LEAST_ACTIONS = 1
+    MOST_ACTIONS = 2
+    EVENTS = 3
+    WIDTH = 4
+    UPON = 5
+    INPUTS = 6
 
 
 class Needs(NamedTuple):
     """Conditions of a score. Unless all are true, the score is neither computed nor weighed."""
 
-    most_features: int = ANY
-    """Maximum number of known features."""
-    most_numbers: int = ANY
-    """Maximum number of known numbers among these."""
     numbers: bool = False
     """At least one number must be known, unless actions are joined."""
     least_actions: int = 1
@@ -174,8 +168,8 @@ def used_axes(inputs: Inputs) -> dict[str, int]:
     return {
         "actions": 1 if actions > MOST_ACTIONS else actions,
         "classes": actions,
-        "inputs": min(features, MOST_FEATURES),
-        "numbers": min(numbers, MOST_NUMBERS),
+        "inputs": features,
+        "numbers": numbers,
     }
 
 

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.ensemble import Ensemble, Inputs
+    from onlineauto.engine.records.ensemble import Ensemble, Inputs, Renewal
 
 
 class MergedPart(NamedTuple):
@@ -238,16 +238,19 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
     inputs, all_inputs = copy.deepcopy(base), [base, *ends]
     known = max(int(base.tally[Known.FEATURES]), 1)
     is_new = [False, *(not _has_names_of(end, base) for end in ends)]
+    for end in itertools.compress(ends, is_new[1:]):
+        _replace_features(inputs, base, end)
     for end in itertools.compress(all_inputs, is_new):
         _add_features(inputs, end)
         _add_actions(inputs, end)
     inputs.tally[Known.WIDEST] = max(branch_inputs.tally[Known.WIDEST] for branch_inputs in all_inputs)
+    _merge_waiting(inputs.renewal, base.renewal, [end.renewal for end in ends])
     inputs.wide[:] = np.maximum(base.wide + sum(end.wide - base.wide for end in ends), 0)
     index = _numbers_of(inputs, base)
     numbers = [
         _numbers_of(inputs, end) if new else index for end, new in zip(all_inputs, is_new, strict=True)
     ]
-    for number in range(min(int(inputs.tally[Known.NUMBERS]), MOST_NUMBERS)):
+    for number in range(int(inputs.tally[Known.NUMBERS])):
         _merge_number(inputs, base, number, list(zip(ends, numbers[1:], strict=True)), known)
     actions = [_actions_of(inputs, branch_inputs) for branch_inputs in all_inputs]
     counts = [
@@ -259,6 +262,9 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
         _inputs_of(inputs, end, number, known) if new else index
         for end, number, new in zip(all_inputs, numbers, is_new, strict=True)
     ]
+    for end in ends:
+        inputs.renewal.uses[:] += end.renewal.uses - base.renewal.uses
+    np.maximum(inputs.renewal.uses, 0, out=inputs.renewal.uses)
     branches = [
         Branch(None, own, number, action, np.stack([counts[0], count], axis=1))
         for own, number, action, count in zip(moved, numbers, actions, counts, strict=True)
@@ -297,6 +303,28 @@ def _new_input(inputs: Inputs, kind: int) -> int:
     return at
 
 
+def _replace_features(inputs: Inputs, base: Inputs, end: Inputs) -> None:
+    """Replace the inputs of the base that a branch has replaced, unless another branch has done so."""
+    before, known = ({at: key for key, at in _features_of(each).items()} for each in (base, inputs))
+    for key, at in _features_of(end).items():
+        if at in before and key != before[at] == known[at] and key not in known.values():
+            known[at] = key
+            inputs.number[at], inputs.names[at], inputs.amount[at] = InputKind.WORD, -1, 0.0
+    inputs.feature[:] = inputs.input[:] = 0
+    for at, key in known.items():
+        insert(inputs.feature, inputs.input, key, at)
+
+
+def _merge_waiting(merged: Renewal, base: Renewal, ends: Sequence[Renewal]) -> None:
+    """Add up the votes of branches for waiting features; a majority of other branches counts against them."""
+    for end in ends:
+        began = np.where(end.waiting == base.waiting, np.minimum(base.votes, end.votes), 0)
+        votes = np.where(end.waiting == merged.waiting, -1, 1) * (end.votes - began)
+        left = merged.votes - votes
+        merged.waiting[left < 0] = end.waiting[left < 0]
+        merged.votes[:] = np.abs(left)
+
+
 def _add_features(inputs: Inputs, end: Inputs) -> None:
     """Add the features and the numbers of a branch."""
     known = _features_of(inputs)
@@ -309,15 +337,12 @@ def _add_features(inputs: Inputs, end: Inputs) -> None:
             insert(inputs.feature, inputs.input, key, at)
             known[key] = at
     keys = {own: key for key, own in indices.items()}
-    for own in end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)].tolist():
+    for own in end.numbers.of_number[: int(end.tally[Known.NUMBERS])].tolist():
         at, number = known.get(keys[own], -1), int(inputs.tally[Known.NUMBERS])
         if at >= 0 and inputs.number[at] < 0 and number < MOST_NUMBERS:
             inputs.tally[Known.NUMBERS] += 1
             inputs.number[at], inputs.numbers.of_number[number] = number, at
             inputs.numbers.named[number] = end.numbers.named[end.number[own]]
-    for tally, most in ((Known.FEATURES, MOST_FEATURES), (Known.NUMBERS, MOST_NUMBERS)):
-        if end.tally[tally] > most:
-            inputs.tally[tally] = most + 1
     numbers = _numbers_of(inputs, end)
     for key, own in indices.items():
         at = known.get(key, -1)
@@ -341,7 +366,7 @@ def _numbers_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
     """Return the merged index of each number of a branch."""
     keys = {own: key for key, own in _features_of(end).items()}
     known = _features_of(inputs)
-    number_keys = end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)]
+    number_keys = end.numbers.of_number[: int(end.tally[Known.NUMBERS])]
     inputs_of_numbers = [known.get(keys[own], -1) for own in number_keys.tolist()]
     return np.array([inputs.number[at] if at >= 0 else -1 for at in inputs_of_numbers], np.int64)
 
@@ -400,7 +425,7 @@ def _merge_number(
 
 def _inputs_of(inputs: Inputs, end: Inputs, numbers: NDArray[np.int64], n_base: int) -> NDArray[np.int64]:
     """Return the merged index of each input of a branch; inputs of the base keep their indices."""
-    n = min(int(end.tally[Known.FEATURES]), MOST_FEATURES)
+    n = int(end.tally[Known.FEATURES])
     moved = np.full(n, -1, np.int64)
     moved[:n_base] = np.arange(n)[:n_base]
     index_of = _features_of(inputs)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.ensemble.input_kernels import add_input, bin_of
+from onlineauto.engine.ensemble.renewal_kernels import renew_inputs
 from onlineauto.engine.records.ensemble import (
     BINS,
     FIRST_BINS,
     GROUPS,
     MOST_ACTIONS,
     MOST_FEATURES,
-    MOST_NUMBERS,
     RING,
     InputKind,
     Known,
@@ -151,13 +151,19 @@ def add_value(
 
 
 @kernel
-def see_numbers(inputs: Inputs, raw: NDArray[np.float64]) -> None:
-    """Update means and variances with the numbers of an event; the latest `MEMORY` events count most."""
+def see_numbers(inputs: Inputs, raw: NDArray[np.float64]) -> bool:
+    """Update means and variances with the numbers of an event; the latest `MEMORY` events count most.
+
+    Returns whether an input is new: a bin, or a feature that replaces another one.
+    """
+    features = inputs.tally[Known.FEATURES]
     inputs.seen[MOST_ACTIONS] += 1
     n_seen = min(np.float64(inputs.seen[MOST_ACTIONS]), MEMORY)
-    for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
+    for k in range(inputs.tally[Known.NUMBERS]):
         add_value(inputs.numbers.mean, inputs.numbers.variance, k, raw[k], n_seen)
         inputs.numbers.latest[k, inputs.seen[MOST_ACTIONS] % RING] = raw[k]
     if inputs.seen[MOST_ACTIONS] % RING == 0:
-        for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
+        for k in range(inputs.tally[Known.NUMBERS]):
             _renew_bins(inputs, k)
+    renewed = renew_inputs(inputs)
+    return bool(renewed or features != inputs.tally[Known.FEATURES])

@@ -27,7 +27,7 @@ from onlineauto.engine.ensemble.least_squares_kernels import (
 from onlineauto.engine.ensemble.member import TOGETHER, Member, Work
 from onlineauto.engine.ensemble.regression_kernels import EACH, KEEPS, times_taken
 from onlineauto.engine.ensemble.wave_kernels import WAVES, WAVY_SPREAD, Basis
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, Known
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_NUMBERS, Known
 from onlineauto.state.schema import (
     between,
     counts,
@@ -75,7 +75,9 @@ declare(
     Regression,
     used=_used,
     weights=field("outputs", "inputs", read=finite, merge=jointly, predicts=True),
-    spread=field("actions", "inputs", "inputs", read=symmetric, write=lower_triangle, merge=jointly),
+    spread=field(
+        "actions", "inputs", "inputs", read=symmetric, write=lower_triangle, merge=jointly, grows=True
+    ),
     late=field("actions", "late", "inputs", read=finite, merge=jointly),
     n_late=field("actions", read=counts(LATE), merge=jointly),
     scale=field("actions", read=between(1.0, 2.0), merge=jointly, initial=1),
@@ -230,10 +232,12 @@ _SEED = 20_261_122
 
 @cache
 def make_basis() -> Basis:
-    """Return the frequencies and phases."""
+    """Return the frequencies of up to `MOST_NUMBERS` numbers or `MOST_ACTIONS` actions, and the phases."""
     draw = np.random.Generator(np.random.PCG64(_SEED))
-    frequency = draw.standard_normal(MOST_NUMBERS * WAVES).astype(np.float32)
-    return Basis(frequency, draw.uniform(0.0, 2.0 * np.pi, WAVES))
+    of_numbers = draw.standard_normal(MOST_NUMBERS * WAVES)
+    phase = draw.uniform(0.0, 2.0 * np.pi, WAVES)
+    others = draw.standard_normal(max(MOST_ACTIONS - MOST_NUMBERS, 0) * WAVES)
+    return Basis(np.append(of_numbers, others).astype(np.float32), phase)
 
 
 class RegressionMember(Member):
@@ -244,7 +248,7 @@ class RegressionMember(Member):
 
     def width(self, inputs: Inputs) -> int:
         """Return the number of inputs of the regressions: by default, of all known inputs."""
-        return min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES)
+        return int(inputs.tally[Known.FEATURES])
 
     def merged_inputs(self, branch: Branch, inputs: Inputs) -> NDArray[np.int64]:
         """Return the merged index of each input of a branch's regressions."""

@@ -48,24 +48,41 @@ _QUARTER = np.uint64(1) << np.uint64(62)
 
 
 @kernel
-def _clear(regression: Regression, inputs: int) -> None:
-    """Reset the first regression, which has used `inputs` inputs, to its state before the first event."""
-    regression.weights[0, :inputs] = 0.0
-    regression.spread[0, :inputs, :inputs] = 0.0
-    regression.late[0, :, :inputs] = 0.0
-    regression.n_late[0], regression.scale[0], regression.n_waiting[0], regression.begun[0] = 0, 1.0, 0, 0
+def _clear(regression: Regression, action: int, inputs: int) -> None:
+    """Reset an action's regression on `inputs` inputs to its state before the first event."""
+    n = regression.begun[action]
+    regression.weights[action, :inputs] = 0.0
+    regression.spread[action, :n, :n] = 0.0
+    regression.late[action, :, :n] = 0.0
+    regression.n_late[action], regression.scale[action] = 0, 1.0
+    regression.n_waiting[action], regression.begun[action] = 0, 0
+
+
+@kernel
+def renew_weight(regression: Regression, at: int, initial_variance: float) -> None:
+    """Begin the weights of an input again, which is now another one."""
+    for action in range(min(regression.prepared[Prepared.OUTPUTS], MOST_ACTIONS)):
+        n = regression.begun[action]
+        if at < n:
+            catch_up(regression, action, n)
+            regression.weights[action, at] = 0.0
+            regression.waiting[action, :, at] = 0.0
+            regression.spread[action, at, :n] = 0.0
+            regression.spread[action, :n, at] = 0.0
+            begin_weight(regression, action, at, initial_variance)
 
 
 @entry_kernel
 def grow_regression(regression: Regression, inputs: Inputs, n: int) -> None:
     """Note the known actions and `n` inputs.
 
-    When the actions become joined, their common regression begins from scratch. Members call this kernel by
-    its address in `Units`.
+    When the actions become joined, their regressions are reset, and the common one begins from scratch.
+    Members call this kernel by its address in `Units`.
     """
     known, prepared = inputs.tally[Known.ACTIONS], regression.prepared
     if known > MOST_ACTIONS and prepared[Prepared.OUTPUTS] <= MOST_ACTIONS:
-        _clear(regression, n)
+        for action in range(prepared[Prepared.OUTPUTS]):
+            _clear(regression, action, n)
     prepared[Prepared.INPUTS], prepared[Prepared.OUTPUTS] = n, known
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from onlineauto.engine.ensemble.registry import member_of
 from onlineauto.jit import SealedRecords
+from onlineauto.state.schema import pack, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,11 +33,12 @@ class MemberStates(SealedRecords):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the constructor and arguments of a copy; members are stored by name."""
-        return _by_name, (tuple(member.name for member in self.members), self.records)
+        names = tuple(member.name for member in self.members)
+        return _by_name, (names, tuple(map(pack, self.records)))
 
 
 def _by_name(names: tuple[str, ...], records: tuple[Any, ...]) -> MemberStates:
-    return MemberStates(map(member_of, names), records)
+    return MemberStates(map(member_of, names), map(unpack, records))
 
 
 @lru_cache(maxsize=16)  # each review of the search asks several times

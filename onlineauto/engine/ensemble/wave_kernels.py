@@ -31,7 +31,7 @@ _ROUNDER = 1.5 * 2.0**52  # adding and subtracting it rounds to the next whole n
 class Basis(NamedTuple):
     """Random frequencies and phases, the same in every model."""
 
-    frequency: NDArray[np.float32]  # [numbers * waves]
+    frequency: NDArray[np.float32]  # [actions * waves]: first of numbers
     phase: NDArray[np.float64]  # [waves]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from onlineauto.state.stored import Stored
 
 
-MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS = 300, 64, 32
+MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS = 300, 64, 128
 """Limits of what members know: inputs that are features, numbers among them, and actions."""
 
 MOST_CROSSED = 64, 24, 10
@@ -43,8 +43,8 @@ features of a joined action that are crossed."""
 class WideCount(IntEnum):
     """Entries of `Inputs.wide`, the counts of wide events.
 
-    `INPUTS` counts events with more new features or numbers than the tables have capacity for. At `CROSSES`
-    and `BASELINE` begin three counts each: of events wider than the member's limits, in ascending order.
+    `INPUTS` counts events with more new features or numbers than there is capacity for. At `CROSSES` and
+    `BASELINE` begin three counts each: of events wider than the member's limits, in ascending order.
     `ACTIONS` counts events with more new actions than there is capacity for. `CROWDING` grows by 7 with each
     of these and falls by 1 with each other event, so it grows while they are more than one event in eight.
     """
@@ -108,6 +108,49 @@ def _features(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
+_FEW = 32
+"""Entries by action that a model file has while no more are in use."""
+
+
+def few_actions(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array by action without the entries of many actions, if none of these are in use."""
+    return array if array[..., _FEW:].any() else array[..., :_FEW]
+
+
+def all_actions(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """Return a stored array of `few_actions` in the shape of `array`, with zeros at the end."""
+    values = stored.array(array.dtype, array.shape, (*array.shape[:-1], _FEW))
+    result = np.zeros_like(array)
+    result[..., : values.shape[-1]] = values
+    return result
+
+
+def _few_seen(seen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the counts of `few_actions`, and the total."""
+    return np.append(few_actions(seen[:-1]), seen[-1:])
+
+
+def _all_seen(stored: Stored, seen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the stored counts of actions, and the total."""
+    values = stored.counts((-1,))
+    if len(values) not in (len(seen), _FEW + 1):
+        raise stored.fail(f"counts of {_FEW} or {MOST_ACTIONS} actions, and the total")
+    return np.insert(values, -1, np.zeros(len(seen) - len(values), np.int64))
+
+
+def _any(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array, empty if all of it is 0."""
+    return array if array.any() else array[:0]
+
+
+def _if_any(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """Return a stored array of `_any`, whose numbers are not negative."""
+    values = stored.array(array.dtype, array.shape, (0,))
+    if values.size and values.min() < 0:
+        raise stored.fail("counts")
+    return values if values.size else np.zeros_like(array)
+
+
 def _placed(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
     """Return the array unchanged: weights are read by the names of scores, which may have changed."""
     del stored
@@ -141,13 +184,26 @@ class InputNumbers(NamedTuple):
 
 
 @record
+class Renewal(NamedTuple):
+    """Uses of inputs and of features that wait to become inputs; see the ensemble's `renewal_kernels`."""
+
+    # Uses of each input, of the constant by events
+    uses: NDArray[np.int64] = field("inputs", read=_if_any, write=_any, merge=jointly, since=2)
+    # Hash of a waiting feature + 1, or 0; and the majority of its uses
+    waiting: NDArray[np.uint64] = field("waiting", read=_if_any, write=_any, merge=jointly, since=2)
+    votes: NDArray[np.int64] = field("waiting", read=_if_any, write=_any, merge=jointly, since=2)
+    # The learnt event after which an input was last replaced, or 0
+    at: NDArray[np.int64] = field("inputs", saved=False)
+
+
+@record
 class Inputs(NamedTuple):
     """Inputs that members share: the known features of contexts, and the known actions.
 
     The first input is the constant.
     """
 
-    # Number of known features, ...; limit + 1 means too many
+    # Number of known features, ...; of actions, limit + 1 means too many
     tally: NDArray[np.int64] = field(len(Known), read=_TALLY, merge=jointly, predicts=True)
     # Hash of a known feature + 1, or 0
     feature: NDArray[np.uint64] = field("table", read=_features, merge=jointly, predicts=True)
@@ -168,10 +224,13 @@ class Inputs(NamedTuple):
     # Number of learnt events that exceeded each limit
     wide: NDArray[np.int64] = field(WideCount.CROWDING + 1, read=counts(), merge=jointly, predicts=True)
     # Number of events learnt with each action; the total
-    seen: NDArray[np.int64] = field("seen", read=counts(), merge=jointly, predicts=True)
+    seen: NDArray[np.int64] = field("seen", read=_all_seen, write=_few_seen, merge=jointly, predicts=True)
     # Key of each known action
-    action: NDArray[np.uint64] = field("actions", merge=jointly, predicts=True)
+    action: NDArray[np.uint64] = field(
+        "actions", read=all_actions, write=few_actions, merge=jointly, predicts=True
+    )
     numbers: InputNumbers = nested(InputNumbers)
+    renewal: Renewal = nested(Renewal)
 
 
 class Taken(NamedTuple):

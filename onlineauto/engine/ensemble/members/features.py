@@ -24,10 +24,11 @@ from onlineauto.engine.ensemble.input_kernels import (
 from onlineauto.engine.ensemble.least_squares_kernels import Prepared, Regression
 from onlineauto.engine.ensemble.member import ClassKernels, ClassMember, Kernels, Lesson, Needs, Part, Work
 from onlineauto.engine.ensemble.regression import RegressionMember, price_of_inputs
-from onlineauto.engine.ensemble.regression_kernels import KEEPS, score_classes, score_of
+from onlineauto.engine.ensemble.regression_kernels import KEEPS, renew_weight, score_classes, score_of
+from onlineauto.engine.ensemble.renewal_kernels import is_renewed
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, Known
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_NUMBERS, Known
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.state.schema import nested, record
 
@@ -97,7 +98,7 @@ def score_features(
     """Score the actions of an event."""
     run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.members.known
     inputs, taken = run.live.ensemble.members.inputs, context.buffers.members.taken
-    n, numbers = inputs.tally[Known.FEATURES], min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)
+    n, numbers = inputs.tally[Known.FEATURES], inputs.tally[Known.NUMBERS]
     joined = joins(inputs)
     if joined and inputs.seen[0] == 0:
         return
@@ -144,10 +145,13 @@ def _divide(inputs: Inputs, state: Regression, before: int, n: int) -> None:
 def grow_features(context: Context, state: FeaturesState) -> None:
     """Prepare for new features, bins and actions."""
     inputs = context.live.ensemble.members.inputs
-    n = min(inputs.tally[Known.FEATURES], MOST_FEATURES)
+    n = inputs.tally[Known.FEATURES]
     before = state.regression.prepared[Prepared.INPUTS]
     call_at(context.units.grow_regression, (state.regression, inputs, n))
     _divide(inputs, state.regression, before, n)
+    for at in range(n):
+        if is_renewed(inputs, at):
+            renew_weight(state.regression, at, UNSURE)
 
 
 @entry_kernel
@@ -185,7 +189,7 @@ class Features(RegressionMember, ClassMember):
     class_kernels = ClassKernels(score_classes_by_features, learn_classes_by_features)
     record = FeaturesState
     least_squares = (UNSURE, KEEPS)
-    needs = (Needs(most_features=MOST_FEATURES, inputs=True),)
+    needs = (Needs(inputs=True),)
 
     def kernels(self) -> Kernels:
         """Return the member's kernels."""

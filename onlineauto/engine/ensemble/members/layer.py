@@ -29,9 +29,9 @@ from onlineauto.engine.ensemble.wave_kernels import (
     add_wave,
     make_waves,
 )
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known, all_actions, few_actions
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
-from onlineauto.state.schema import field, finite, jointly, nested, record
+from onlineauto.state.schema import field, jointly, nested, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Buffers, Context
     from onlineauto.features.records import Stream
+    from onlineauto.state.stored import Stored
 
 LEAST_WORTH = 100.0
 """Minimum worth of the layer, about a twentieth of the squared error of 2,000 events. The minimum is high
@@ -60,6 +61,12 @@ class _Measure(IntEnum):
     VARIANCE = 2
 
 
+def _measure(stored: Stored, array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return stored measures, which are finite."""
+    stored.finite(array.dtype, (len(_Measure), -1))
+    return all_actions(stored, array)
+
+
 @record
 class LayerState(NamedTuple):
     """State of the member."""
@@ -68,7 +75,7 @@ class LayerState(NamedTuple):
     regression: Regression = nested(Regression)
     # Count, mean and variance of the scores of `features`
     measure: NDArray[np.float64] = field(
-        len(_Measure), MOST_ACTIONS, read=finite, merge=jointly, predicts=True
+        len(_Measure), MOST_ACTIONS, read=_measure, write=few_actions, merge=jointly, predicts=True
     )
 
 

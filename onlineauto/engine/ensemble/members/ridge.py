@@ -18,7 +18,8 @@ from onlineauto.engine.ensemble.input_kernels import works
 from onlineauto.engine.ensemble.least_squares_kernels import Prepared, Regression
 from onlineauto.engine.ensemble.member import ANY, Kernels, Lesson, Needs, Part, Work
 from onlineauto.engine.ensemble.regression import RegressionMember, price_of_inputs
-from onlineauto.engine.ensemble.regression_kernels import score_of
+from onlineauto.engine.ensemble.regression_kernels import renew_weight, score_of
+from onlineauto.engine.ensemble.renewal_kernels import is_renewed
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, InputKind, Known
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, short_loop
 from onlineauto.state.schema import field, finite, jointly, nested, record
@@ -111,16 +112,19 @@ def learn_ridge(
 def grow_ridge(context: Context, state: RidgeState) -> None:
     """Prepare for new features and actions."""
     inputs, n = context.live.ensemble.members.inputs, 0
-    for at in range(min(inputs.tally[Known.FEATURES], MOST_FEATURES)):
+    for at in range(inputs.tally[Known.FEATURES]):
         if inputs.number[at] != InputKind.BIN:
             state.of[n] = at
             n += 1
     call_at(context.units.grow_regression, (state.regression, inputs, n))
+    for at in range(n):
+        if is_renewed(inputs, state.of[at]):
+            renew_weight(state.regression, at, UNSURE)
 
 
 def _without_bins(inputs: Inputs) -> NDArray[np.int64]:
     """Return the known inputs that are not bins."""
-    return np.flatnonzero(inputs.number[: min(inputs.tally[Known.FEATURES], MOST_FEATURES)] != InputKind.BIN)
+    return np.flatnonzero(inputs.number[: inputs.tally[Known.FEATURES]] != InputKind.BIN)
 
 
 class Ridge(RegressionMember):
@@ -130,7 +134,7 @@ class Ridge(RegressionMember):
     record = RidgeState
     first_weight = 0.5  # alone it is better than the champion while clicks are few
     least_squares = (UNSURE, 1.0)
-    needs = (Needs(least_actions=2, most_features=MOST_FEATURES, most_actions=MOST_ACTIONS, inputs=True),)
+    needs = (Needs(least_actions=2, most_actions=MOST_ACTIONS, inputs=True),)
 
     def kernels(self) -> Kernels:
         """Return the member's kernels."""

@@ -31,9 +31,9 @@ from onlineauto.engine.ensemble.member import (
     Work,
 )
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, InputKind, Known
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, InputKind, Known
 from onlineauto.jit import entry_kernel, inline_kernel, short_loop
-from onlineauto.learners.tree_kernels import add_input, begin_row, learn_trees, score_trees
+from onlineauto.learners.tree_kernels import add_input, begin_row, forget_inputs, learn_trees, score_trees
 from onlineauto.learners.tree_records import (
     COLUMNS,
     DEPTH,
@@ -87,10 +87,10 @@ class TreesScratch(NamedTuple):
 def _take_row(inputs: Inputs, taken: Taken, row: TreeRow) -> None:
     """Fill the row of an event: numbers as they are, and words without a number in their name."""
     begin_row(row)
-    for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
+    for k in range(inputs.tally[Known.NUMBERS]):
         short_loop()
         add_input(row, inputs.numbers.of_number[k], taken.raw[k])
-    for at in range(1, min(inputs.tally[Known.FEATURES], MOST_FEATURES)):
+    for at in range(1, inputs.tally[Known.FEATURES]):
         short_loop()
         if taken.values[at] != 0 and inputs.number[at] == InputKind.WORD and inputs.names[at] < 0:
             add_input(row, at, np.float64(taken.values[at]))
@@ -139,7 +139,9 @@ def learn_trees_of_costs(
 
 @entry_kernel
 def grow_trees_of_costs(context: Context, state: TreesState) -> None:
-    """Do nothing: the next fit has the new features and actions."""
+    """Forget inputs that are now others; the next fit has the new features and actions."""
+    inputs = context.live.ensemble.members.inputs
+    forget_inputs(state.trees, state.fit, inputs.renewal.at, inputs.seen[MOST_ACTIONS])
 
 
 @entry_kernel

@@ -67,13 +67,13 @@ class WavesScratch(NamedTuple):
 @inline_kernel
 def _scale_of(inputs: Inputs, words: int) -> float:
     """Return the factor that turns sums over numbers and `words` words into angles."""
-    return math.sqrt(2.0 / max(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS) + words, 1))
+    return math.sqrt(2.0 / max(inputs.tally[Known.NUMBERS] + words, 1))
 
 
 @inline_kernel
 def _add_numbers(inputs: Inputs, scratch: Taken, state: WavesState, sums: NDArray[np.float32]) -> None:
     """Add the numbers of an event to the sums of the waves."""
-    for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
+    for k in range(inputs.tally[Known.NUMBERS]):
         add_wave(state.basis, sums, k * WAVES, scratch.values[inputs.numbers.of_number[k]])
 
 
@@ -125,7 +125,7 @@ def score_waves(
     """Score the actions of an event."""
     run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.members.known
     inputs, taken = run.live.ensemble.members.inputs, context.buffers.members.taken
-    joined, numbers = joins(inputs), min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)
+    joined, numbers = joins(inputs), inputs.tally[Known.NUMBERS]
     _add_up(inputs, taken, state, scratch.sums)
     if joined and inputs.seen[0] == 0:
         return
@@ -204,7 +204,7 @@ class Waves(WaveMember, ClassMember):
     class_scores = MappingProxyType({"waves": 0.0, "log of waves": 0.0})
     class_kernels = ClassKernels(score_classes_by_waves, learn_classes_by_waves)
     record = WavesState
-    needs = (Needs(most_numbers=MOST_NUMBERS, numbers=True, inputs=True),)
+    needs = (Needs(numbers=True, inputs=True),)
 
     def kernels(self) -> Kernels:
         """Return the member's kernels."""
