@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from onlineauto import InputError, Workspace
+from onlineauto.engine.ensemble.ensemble import VERSION
+from onlineauto.engine.ensemble.inputs import INPUTS_VERSION
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.model_file import decode_tree, encode_tree
 from tests.engine.ensemble_streams import odd
@@ -20,6 +22,7 @@ SCORES = (
     *("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer"),
     "baseline",
     "ridge",
+    "means",
     "trees",
 )
 
@@ -68,7 +71,7 @@ def error_of(workspace: Workspace) -> float:
     return float(np.mean(costs))
 
 
-@pytest.mark.parametrize("name", ["features", "waves", "crosses", "layer", "baseline", "ridge", "trees"])
+@pytest.mark.parametrize("name", ["features", "waves", "crosses", "layer", "baseline", "ridge", "means", "trees"])
 def test_a_member_of_an_unknown_version_starts_cold_and_all_else_is_kept(name: str) -> None:
     def change(ensemble: dict[str, Any]) -> None:
         ensemble["members"][name] = {"version": 7, "something": "else"}
@@ -94,9 +97,9 @@ def test_a_member_of_an_unknown_version_starts_cold_and_all_else_is_kept(name: s
 
 def test_inputs_of_an_unknown_version_let_all_members_start_cold() -> None:
     def change(ensemble: dict[str, Any]) -> None:
-        ensemble["inputs"]["version"] = 2
+        ensemble["inputs"]["version"] = INPUTS_VERSION + 1
 
-    with pytest.warns(UserWarning, match="features, waves, crosses, layer, baseline, ridge, trees"):
+    with pytest.warns(UserWarning, match="features, waves, crosses, layer, baseline, ridge, means, trees"):
         found = Workspace.load(changed(change))
     assert [weights_of(found)[score] or 0.0 for score in SCORES] == [0.0] * len(SCORES)
     found.fit(text())
@@ -118,6 +121,18 @@ def test_a_member_that_was_not_stored_is_new_and_one_that_is_not_there_is_left_o
     found.fit(text())
 
 
+def test_an_ensemble_of_version_1_has_no_means_and_is_not_shrunk_yet() -> None:
+    def change(ensemble: dict[str, Any]) -> None:
+        ensemble["version"] = 1
+        del ensemble["shrinkage"], ensemble["members"]["means"]
+        ensemble["scores"][SCORES.index("means")] = "a member that was not there"
+
+    found = Workspace.load(changed(change))
+    assert not ensemble_of(found).shrinkage.any()
+    assert abs(error_of(found) - error_of(Workspace.load(model()))) < 0.05
+    assert ensemble_of(found).shrinkage.all()
+
+
 def test_a_model_that_only_predicts_names_a_member_that_cannot_be_read() -> None:
     def change(ensemble: dict[str, Any]) -> None:
         ensemble["members"]["waves"]["version"] = 3
@@ -128,11 +143,10 @@ def test_a_model_that_only_predicts_names_a_member_that_cannot_be_read() -> None
 
 def test_a_later_version_is_an_error_that_names_the_section() -> None:
     def change(ensemble: dict[str, Any]) -> None:
-        ensemble["version"] = 2
+        ensemble["version"] = VERSION + 1
 
-    with pytest.raises(
-        InputError, match=r"ensemble\.version is 2, and not at most 1: load the model with a later"
-    ):
+    expected = rf"ensemble\.version is {VERSION + 1}, and not at most {VERSION}: load the model with a later"
+    with pytest.raises(InputError, match=expected):
         Workspace.load(changed(change))
     tree = decode_tree(model(), name="the model")
     tree["versions"]["layout"] = 2

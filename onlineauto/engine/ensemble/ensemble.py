@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.state.stored import Stored
 
-VERSION = 1
+VERSION = 2
 """Version of the ensemble's section in a model file."""
 
 

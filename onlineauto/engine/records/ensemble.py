@@ -302,7 +302,7 @@ class Ensemble(NamedTuple):
     costs: NDArray[np.float64] = field(len(CostSoFar), read=finite, merge=jointly, forgets=True)
     # The sums that decide how much scores are shrunk
     shrinkage: NDArray[np.float64] = field(
-        len(Shrinkage), read=finite, merge=jointly, forgets=True, predicts=True
+        len(Shrinkage), read=finite, merge=jointly, forgets=True, predicts=True, since=2
     )
     scratch: NDArray[np.float64] = field(2, "inputs", saved=False)
     test: EnsembleTest = nested(EnsembleTest)
