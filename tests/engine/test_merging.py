@@ -38,7 +38,7 @@ from tests.naive.merging import Fitted, cell, fit_branches
 pytestmark = pytest.mark.lane("ci")
 
 OPTIONS: dict[str, Any] = {"cb_adf": True, "automl": 1, "default_lease": 10**6, "bit_precision": 12}
-MEMBERS = "features,waves,crosses,layer,baseline,ridge,trees"
+MEMBERS = "features,waves,crosses,layer,baseline,ridge,means,trees"
 
 
 def ensemble_of(workspace: Workspace) -> Any:

@@ -17,7 +17,7 @@ from onlineauto.interop.explanation import explain
 from tests.engine.ensemble_streams import odd
 
 LINEAR = "features,ridge"
-ALL = "features,waves,crosses,layer,baseline,ridge,trees"
+ALL = "features,waves,crosses,layer,baseline,ridge,means,trees"
 USERS = ("ann", "tom", "eve")
 
 
