@@ -9,12 +9,13 @@ member. Both lists add up to the score: the level and all members; the level, al
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from onlineauto.engine.ensemble.combiner_kernels import LEVEL_FACTOR
 from onlineauto.engine.ensemble.ensemble import predicts
+from onlineauto.engine.ensemble.shrinkage_kernels import find_factors
 from onlineauto.engine.ensemble.states import constant_of, states_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.errors import OptionError
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _MOST = 1000
 """Number of products of an interaction up to which each is listed."""
 
+_find_factors = cast("Any", find_factors).py_func
 _ROUNDING = 1e-5
 """Size of a difference, in relation to a cost, that float32 explains."""
 
@@ -203,8 +205,18 @@ class _Terms:
         ]
         self._named = _named_inputs(scored, names)
         self.origin = float(self._model.shared[ORIGIN])
+        self._factors = 1.0, 0.0
+        if ensemble.means >= 0 and len(examples) > 1 and self._memory.scored[ensemble.means]:
+            self._factors = _find_factors(ensemble.shrinkage)
 
     def scores(self, action: int) -> Iterator[_Score]:
+        """Yield the scores of an action, with their weights in the shrunk score of the ensemble."""
+        alpha, beta = self._factors
+        for score in self._weighted(action):
+            is_means = score.column == self._first + self._ensemble.means
+            yield score._replace(weight=alpha * score.weight + beta * is_means)
+
+    def _weighted(self, action: int) -> Iterator[_Score]:
         """Yield the scores of an action that the ensemble adds up, with their weights."""
         weights = self._ensemble.weights
         for slot in range(self._live.n):
@@ -219,15 +231,27 @@ class _Terms:
         low, high = (float(bound) for bound in self._ensemble.range)
         weights, last, n = self._ensemble.weights, self._constant, len(self._examples)
         level = low + (high - low) * float(weights[last])
-        for score in self.scores(0):
+        alpha, beta = self._factors
+        for score in self._weighted(0):
             level += score.weight * (self.origin - low)
             if self._ensemble.n_levels and not self._joined:
                 at = last + 1 + score.column
                 if score.column >= self._first:
                     at = len(weights) - len(self._members) + score.column - self._first
-                mean = sum(self._cost(score._replace(action=number)) for number in range(n)) / n
+                mean = self._mean_cost(score)
                 level += float(weights[at]) * LEVEL_FACTOR * (self._clip(mean) - low)
+            parts = (
+                self._clip(self._cost(score._replace(action=number))) - self.origin for number in range(n)
+            )
+            level += (1.0 - alpha) * score.weight * sum(parts) / n
+            if score.column == self._first + self._ensemble.means:
+                level -= beta * (self._mean_cost(score) - self.origin)
         return level
+
+    def _mean_cost(self, score: _Score) -> float:
+        """Return the mean of a score over all actions."""
+        n = len(self._examples)
+        return sum(self._cost(score._replace(action=number)) for number in range(n)) / n
 
     def contribution_of(self, score: _Score, features: dict[str, float]) -> tuple[float, float]:
         """Add a score's terms to those of the features; return the parts of the score and of all terms."""

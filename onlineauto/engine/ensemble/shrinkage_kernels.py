@@ -60,7 +60,7 @@ def means_column(ensemble: Ensemble, score: NDArray[np.float32]) -> int:
 
 
 @inline_kernel
-def _find_factors(sums: NDArray[np.float64]) -> tuple[float, float]:
+def find_factors(sums: NDArray[np.float64]) -> tuple[float, float]:
     """Return both factors, α and β: the least squares solution between 0 and 1, given the sums.
 
     The prior is α = 1/2 and α + β = 1, with the weight of one event of the mean size.
@@ -76,7 +76,6 @@ def _find_factors(sums: NDArray[np.float64]) -> tuple[float, float]:
     if not (0.0 <= alpha <= 1.0 and 0.0 <= beta <= 1.0):  # the solution is on an edge of the square
         least = np.inf
         for edge in range(4):
-            short_loop()
             end = np.float64(edge % 2)
             x = y = end
             if edge < 2:
@@ -94,7 +93,7 @@ def shrink_scores(ensemble: Ensemble, score: NDArray[np.float32], n: int) -> Non
     """Shrink the ensemble's scores of `n` actions, which `can_shrink`."""
     column, means = score.shape[1] - 1, means_column(ensemble, score)
     level, mean_level = _mean_of(score, n, column), _mean_of(score, n, means)
-    alpha, beta = _find_factors(ensemble.shrinkage)
+    alpha, beta = find_factors(ensemble.shrinkage)
     for action in range(n):
         short_loop()
         own, mean = score[action, column] - level, score[action, means] - mean_level
