@@ -135,6 +135,7 @@ def _add_namespaces(
         search,
         namespaces=tuple(sorted({*search.namespaces, *names})),
         of_actions=search.of_actions | signal.of_actions,
+        vectors=search.vectors | signal.vectors,
         late=late,
     )
     champion, n_candidates = search.candidates[0], len(search.candidates)
@@ -173,7 +174,12 @@ def _review(
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Call the oracle again if it renews its proposals; after a drift, allow every config again."""
     reopens = signal.drift and rules.on_drift != "ignore"
-    search = replace(search, of_actions=search.of_actions | signal.of_actions, late=frozenset())
+    search = replace(
+        search,
+        of_actions=search.of_actions | signal.of_actions,
+        vectors=search.vectors | signal.vectors,
+        late=frozenset(),
+    )
     if reopens:
         search = _reopen(rules, search, statistics)
     elif rules.waiting_overtakes:

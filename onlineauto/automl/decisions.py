@@ -20,6 +20,7 @@ class NewNamespaces:
 
     names: tuple[bytes, ...]  # The new namespaces, in ascending order.
     of_actions: frozenset[bytes] = frozenset()  # Namespaces of the event that are on lines of actions.
+    vectors: frozenset[bytes] = frozenset()  # Namespaces of the event that are long vectors.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class ReviewDue:
     drift: bool = False  # True if the champion predicts worse than before.
     # Namespaces of the event that are known to be on lines of actions.
     of_actions: frozenset[bytes] = frozenset()
+    vectors: frozenset[bytes] = frozenset()  # Namespaces of the event that are long vectors.
 
 
 @dataclass(frozen=True, slots=True)

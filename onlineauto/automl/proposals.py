@@ -75,6 +75,7 @@ def space_of(
         rules.interaction_type,
         new,
         search.of_actions,
+        search.vectors,
         gains=statistics.gains(),
         sizes={name: statistics.size(name) for name in search.namespaces},
         n_actions=statistics.n_actions(),

@@ -159,6 +159,7 @@ class Search:
     slots: tuple[LiveConfig, ...] = (LiveConfig(0),)
     namespaces: tuple[bytes, ...] = ()  # Namespaces seen so far, in ascending order.
     of_actions: frozenset[bytes] = frozenset()  # The namespaces that were seen on lines of actions.
+    vectors: frozenset[bytes] = frozenset()  # The namespaces that were seen as long vectors.
     # The namespaces first seen after the search had begun, and since the last review.
     late: frozenset[bytes] = frozenset()
     n_switches: int = 0  # Number of changes of champion.

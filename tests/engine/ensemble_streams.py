@@ -64,6 +64,26 @@ def renewed(n: int) -> bytes:
     return ("\n".join(text) + "\n").encode()
 
 
+def embedded(n: int, *, numbers: int = 50, actions: int = 3) -> bytes:
+    """Events of a long vector and a word; the vector tells which action pays."""
+    draw = np.random.default_rng(19)
+    spectrum = 1.0 / np.sqrt(np.arange(1, numbers + 1))
+    turned = np.linalg.qr(draw.normal(size=(numbers, numbers)))[0]
+    text = []
+    for at in range(n):
+        z, word, shown = (
+            draw.normal(size=numbers) * spectrum,
+            int(draw.integers(3)),
+            int(draw.integers(actions)),
+        )
+        vector = " ".join(f":{x:.4f}" for x in turned @ z)
+        text.append(f"shared |w w{word}" + (f" |v {vector}" if at % 9 else ""))
+        reward = float(z[shown] > 0) + 0.1 * (shown == word)
+        label = f"0:{-reward:.4f}:{1 / actions:.6f} "
+        text += [*(f"{label if k == shown else ''}|a a{k}" for k in range(actions)), ""]
+    return ("\n".join(text) + "\n").encode()
+
+
 def others(n: int, *, actions: int) -> bytes:
     """Events like those of `odd`, of actions that it does not have."""
     return odd(n, actions=actions, seed=1).replace(b"|a a", b"|a b")

@@ -18,6 +18,7 @@ from tests.engine.ensemble_streams import (
     bent,
     clicked,
     confounded,
+    embedded,
     named,
     numbered,
     odd,
@@ -91,6 +92,8 @@ CASES = [
         *("layer", "rest"),
         member_budget=25.0,
     ),
+    case("vectors", lambda: embedded(420), "vectors", "ensemble"),
+    case("vectors of many actions", lambda: embedded(120, actions=34), "joint"),
     case("numbered actions", lambda: numbered(600, 5), cb_explore_adf=False, cb_explore=5),
     case("many numbered actions", lambda: numbered(300, 130), cb_explore_adf=False, cb_explore=130),
     case("a budget", lambda: odd(500, numbers=2), "rest", member_budget=6.0),
@@ -284,6 +287,7 @@ def happenings(twin: Ensemble) -> set[str]:
         "no room for bins": any(each.bins and not any(each.bins) for each in members.numbers.values()),
         "no triples": members.crosses.works[2] is False,
         "no pairs": members.crosses.works[1] is False,
+        "vectors": len(members.vectors.basis) > 0,
         "nothing crossed": members.crosses.works[0] is False,
     }
     return {name for name, is_so in found.items() if is_so}

@@ -20,6 +20,7 @@ from tests.naive.baseline import WIDEST, Baseline
 from tests.naive.crosses import RARE, Crosses, key_of, keys_of, of_bin, of_group, of_word
 from tests.naive.means import Means
 from tests.naive.trees import CostTrees
+from tests.naive.vectors import Vectors, split
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,10 +43,11 @@ NAMES = (
     "baseline",
     "ridge",
     "means",
+    "vectors",
     "trees",
 )
 LAYER, BASELINE, RIDGE, MEANS = 5, 6, 7, 8
-ON_LINES = (*NAMES[:LAYER], "trees")
+ON_LINES = (*NAMES[:LAYER], "vectors", "trees")
 """Those that do not need several actions."""
 AFTER = 1024
 GROWN = 512 + 32
@@ -168,6 +170,7 @@ class OfAction:
     def __init__(self) -> None:
         self.linear = Squares(1 / 3, narrow=True)
         self.ridge = Squares(0.01, narrow=True, keeps=1.0)
+        self.vectors = Squares(0.3, narrow=True, keeps=1.0)
         self.waves, self.layer = (Squares(10.0, WAVES, narrow=True) for _ in range(2))
         self.seen = 0
         self.count, self.mean, self.variance = 0, 0.0, 0.0
@@ -199,9 +202,9 @@ class Members:
         self.about: dict[int, tuple[int, float]] = {}
         """Of the input of a word with a number in its name: the input of that number, and how much it is."""
         self.crosses, self.baseline, self.trees = Crosses(), Baseline(), CostTrees()
-        self.means = Means()
-        self.mean = 0.0
-        """Mean of the costs, for ridge."""
+        self.means, self.vectors = Means(), Vectors()
+        self.mean = self.mean_for_vectors = 0.0
+        """Mean of the costs, for ridge and for vectors."""
         self.n_inputs = 1
         self.wide = self.crowding = 0
         """Events without room for what was new in them; how often there lately was none for actions."""
@@ -232,7 +235,8 @@ class Members:
         ridge = self.joint is None and len(self.actions) > 1
         trees = self.joint is None and self.events >= GROWN
         means = len(self.actions) > 1 or self.joint is not None
-        scored = True, waves, *self.crosses.works, layer, baseline, ridge, means, trees
+        vectors = self.joint is None and len(self.vectors) > 0
+        scored = True, waves, *self.crosses.works, layer, baseline, ridge, means, vectors, trees
         able = [each for name, each in zip(NAMES, scored, strict=True) if name in self.names]
         begun = bool(self.actions) or self.joint is not None
         return tuple(each and begun and not rests for each, rests in zip(able, self.rests, strict=True))
@@ -254,6 +258,8 @@ class Members:
     ) -> list[tuple[np.float32, ...]]:
         """Scores of all members for each action; where one has none, the other given score."""
         found = []
+        context, runs = self._split(context)
+        in_vectors = np.array([1.0, *self.vectors.numbers(runs)])
         of_trees = self.trees.score(self._row(context)) if self.has("trees") else np.zeros(0)
         for number, features in enumerate(actions):
             known = self._of(number, features)
@@ -262,6 +268,7 @@ class Members:
             if known is not None and known.seen:
                 known.linear.grow(self.n_inputs)
                 known.ridge.grow(len(self._plain(linear)))
+                known.vectors.grow(len(in_vectors))
                 names, keys = self._names(context), self._crossed_with(number, features)
                 own = [
                     float(known.linear.weights @ linear),
@@ -271,6 +278,7 @@ class Members:
                     self.baseline.score(names, keys),
                     None if self.joint else self.mean + float(known.ridge.weights @ self._plain(linear)),
                     self.means.score(keys),
+                    self.mean_for_vectors + float(known.vectors.weights @ in_vectors),
                     None,
                 ]
                 if not self.joint:
@@ -293,6 +301,12 @@ class Members:
                 if each and each.seen:
                     scores[LAYER] = np.float32(each.layer.weights @ layer)
         return [tuple(scores) for scores in found]
+
+    def _split(self, context: Features) -> tuple[list[tuple[int, float]], list[list[tuple[int, float]]]]:
+        """Return the features of a context, with projections in place of vectors; and the vectors."""
+        others, runs = split(context)
+        found = [(key, x) for key, x in self.vectors.projections(runs) if key in self.input_of]
+        return [*others, *found], runs
 
     def _layer(self) -> NDArray[np.float64]:
         """Waves of what the features said of the actions."""
@@ -396,6 +410,8 @@ class Members:
         if all(self.rests):
             return
         layer = None if self.told is None else self._layer()
+        context, runs = self._split(context)
+        actions = [split(features)[0] for features in actions] if self.joint else actions
         if self.joint is None:
             self._meet_actions([self._key(number, features) for number, features in enumerate(actions)])
         met = [*context, *(each for of in actions if self.joint for each in of)]
@@ -403,17 +419,20 @@ class Members:
             self._meet(met)
         if self.n_inputs == MOST_FEATURES:
             self._count(met)
+        self.vectors.meet(runs)
+        in_vectors = np.array([1.0, *self.vectors.numbers(runs)])
         features = actions[logged]
         linear, waves = self._inputs(context, features if self.joint else ())
         known = self._of(logged, features)
         if known is not None:
             known.seen += 1
-            works = *self.works[:2], self.has("layer"), self.has("ridge")
+            works = *self.works[:2], *map(self.has, ("layer", "ridge", "vectors"))
             lessons = (
                 (known.linear, linear, cost),
                 (known.waves, waves, cost),
                 (known.layer, layer, cost),
                 (known.ridge, self._plain(linear), cost - self.mean),
+                (known.vectors, in_vectors, cost - self.mean_for_vectors),
             )
             for has, (squares, inputs, target) in zip(works, lessons, strict=True):
                 if has and inputs is not None:
@@ -429,6 +448,8 @@ class Members:
             self.trees.learn(self._row(context), at, cost, weight, len(self.actions))
         if "ridge" in self.names and not self.rests[RIDGE]:
             self.mean += (cost - self.mean) / max((self.events + 1) / weight, 1)
+        if "vectors" in self.names and not self.rests[self.names.index("vectors")]:
+            self.mean_for_vectors += (cost - self.mean_for_vectors) / max((self.events + 1) / weight, 1)
         keys = self._crossed_with(logged, features)
         if not all(self.rests[2:5]):
             learns = [not rests for rests in self.rests[2:5]]
@@ -443,6 +464,8 @@ class Members:
             works = self.works[MEANS] and bool(keys)
             self.means.learn(keys, cost, weights, self.events, works=works)
         self._see_numbers(context, features if self.joint else ())
+        if self.vectors.see(runs):
+            self._meet_projections()
         for each, score in self.told or ():
             each.see(score)
         if self.n_inputs == MOST_FEATURES:
@@ -486,6 +509,12 @@ class Members:
         self.uses, self.waiting, self.counted = Counter(), {}, 0
 
     # -- inputs ----------------------------------------------------------------------------------------
+
+    def _meet_projections(self) -> None:
+        for key, _ in self.vectors.projections([]):
+            if self.n_inputs < MOST_FEATURES and len(self.numbers) < MOST_NUMBERS:
+                self.input_of[key] = self._new_input()
+                self.numbers[self.input_of[key]] = Number(named=True)
 
     def _may_note(self, features: Features) -> bool:
         """Return whether an event's new features and numbers fit, or wide events are frequent."""

@@ -33,6 +33,8 @@ class SearchSpace:
     new: frozenset[bytes] = frozenset()
     # Namespaces seen on lines of actions; empty if events have no such lines.
     of_actions: frozenset[bytes] = frozenset()
+    # Namespaces that are long vectors. Their products with each other would be too many.
+    vectors: frozenset[bytes] = frozenset()
     # The gain of each screened interaction. If the champion lacks it, this is the part of the champion's
     # squared residuals that it explains. If the champion has it, this is the part that it adds.
     gains: Mapping[Interaction, float] = field(default_factory=dict)
@@ -71,6 +73,18 @@ class SearchSpace:
     def toggle(self, config: Config, interaction: Interaction) -> Config:
         """Return the config with `interaction` toggled; unchanged if no config may leave that out."""
         return config.toggle(interaction) if set(self.slot_namespaces).isdisjoint(interaction) else config
+
+    def allows(self, interaction: Interaction) -> bool:
+        """Return whether a config may have an interaction: of a long vector, that with one other namespace.
+
+        >>> space = SearchSpace((b"a", b"v"), "quadratic", vectors=frozenset({b"v"}))
+        >>> [space.allows(names) for names in ((b"a", b"v"), (b"v", b"v"), (b"a", b"a", b"v"))]
+        [True, False, False]
+        """
+        if not self.vectors:
+            return True
+        n_vectors = sum(name in self.vectors for name in interaction)
+        return n_vectors == 0 or (n_vectors == 1 and len(interaction) <= 2)
 
     def terms(self, interactions: Iterable[Interaction]) -> float:
         """Return the mean number of features of interactions in an event; those of contexts alone count once.

@@ -72,7 +72,8 @@ class Stepwise(Oracle):
         if len(reached := _first_screenable(of_champion, space)) == _SCREENED:
             return reached
         used = set(champion.elements)
-        steps = dict.fromkeys(names for names in _steps(champion, space, turn) if names not in used)
+        possible = filter(space.allows, _steps(champion, space, turn))
+        steps = dict.fromkeys(names for names in possible if names not in used)
         promising = sorted(steps.keys() & space.gains.keys(), key=lambda names: (-space.gains[names], names))
         best = promising[: _SCREENED // 2]
         chosen = set(best)
@@ -105,7 +106,7 @@ def _interactions(champion: Config, space: SearchSpace) -> Iterator[Config]:
     """Yield configs with other interactions, or with other namespaces."""
     used = set(champion.elements)
     if "interactions" in space.searched:
-        yield champion.with_elements(used.union(_family(space)))
+        yield champion.with_elements(used.union(filter(space.allows, _family(space))))
     by_gain = sorted(space.gains, key=lambda names: (-space.gains[names], names))
     gaining = [names for names in by_gain if space.gains[names] > 0.0]
     missing = [names for names in gaining if names not in used]
@@ -181,7 +182,8 @@ def _single_namespaces(space: SearchSpace) -> tuple[Interaction, ...]:
 
 def _cross_with_actions(space: SearchSpace) -> tuple[Interaction, ...]:
     """Return every context crossed with every namespace of the action."""
-    return tuple(_sorted_names(names) for names in product(_contexts(space), sorted(space.of_actions)))
+    crossed = map(_sorted_names, product(_contexts(space), sorted(space.of_actions)))
+    return tuple(filter(space.allows, crossed))
 
 
 def _first_screenable(interactions: Iterable[Interaction], space: SearchSpace) -> list[Interaction]:

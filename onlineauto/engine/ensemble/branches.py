@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     Kept = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
+_NONE = np.zeros(0, np.int64)
+
+
 class Branch(NamedTuple):
     """A state to be merged, or the base, and the merged index of each of its entries; -1 for none."""
 
@@ -51,6 +54,7 @@ class Branch(NamedTuple):
     ordered: bool = False  # the branches are consecutive parts of one stream, in this order
     actions_here: Container[int] | None = None  # of the base: the merged actions to merge; None for all
     surest: float = 0.0  # of the base: the largest precision of the changed cells of any branch; 0 if unknown
+    in_vectors: NDArray[np.int64] = _NONE  # merged index of each number in vectors; -1 for none
 
 
 class Sums(NamedTuple):

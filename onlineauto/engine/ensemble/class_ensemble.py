@@ -219,6 +219,7 @@ class ClassEnsemble:
             np.zeros(MOST_NUMBERS),
             np.zeros(MOST_FEATURES, np.uint32),
             np.zeros(1, np.int64),
+            np.zeros((2, 0), np.float32),
         )
         return ClassEvent(
             taken=taken,

@@ -46,6 +46,7 @@ from onlineauto.engine.ensemble.evidence_kernels import (
 )
 from onlineauto.engine.ensemble.input_kernels import (
     action_key,
+    add_projections,
     all_rest,
     constant_of,
     index_of,
@@ -65,9 +66,10 @@ from onlineauto.engine.ensemble.shrinkage_kernels import (
     learn_shrinkage,
     shrink_scores,
 )
+from onlineauto.engine.ensemble.vector_kernels import see_vectors
 from onlineauto.engine.event.keep_kernels import weigh
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import CostSoFar, Known
+from onlineauto.engine.records.ensemble import CostSoFar, InVectors, Known
 from onlineauto.engine.records.loop import Cursor
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.ranking_kernels import PART
@@ -176,7 +178,7 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
     members, score, scored = run.live.ensemble.members, buffers.score, buffers.members.scored
     origin = _origin(run)
     n, inputs = len(members.rests), members.inputs
-    takes = inputs.tally[Known.NUMBERS] > 0
+    takes = inputs.tally[Known.NUMBERS] > 0 or inputs.vectors.vectors[InVectors.NUMBERS] > 0
     forget_products(buffers, begin, end)
     for at in range(n):
         short_loop()
@@ -240,14 +242,14 @@ def _learn_members(
     action = max(int(label.action), 0)
     if all_rest(members, 0, n):
         return
-    features, known = inputs.tally[Known.FEATURES], inputs.tally[Known.ACTIONS]
+    known = inputs.tally[Known.ACTIONS]
     new, joined = register_event(run, actions, buffers.members.known), joins(inputs)
     repeats = new or joined
     if new:
         forget_products(buffers, action, action + 1)
     if repeats:
         take_inputs(run, actions, action if joined else -1, buffers)
-    if features != inputs.tally[Known.FEATURES] or known != inputs.tally[Known.ACTIONS]:
+    if new or known != inputs.tally[Known.ACTIONS]:
         _grow_members(context)
     index = 0 if joined else buffers.members.known[action]
     if index < 0:
@@ -271,7 +273,11 @@ def _learn_members(
                     buffers.members.scratch[member],
                 ),
             )
-    if see_numbers(inputs, buffers.members.taken.raw):
+    grows = see_numbers(inputs, buffers.members.taken.raw)
+    if see_vectors(inputs.vectors, buffers.members.taken):
+        add_projections(inputs)
+        grows = True
+    if grows:
         _grow_members(context)
 
 

@@ -17,6 +17,7 @@ from onlineauto.engine.records.ensemble import (
     CostSoFar,
     Ensemble,
     InputKind,
+    InVectors,
     Known,
     Members,
 )
@@ -106,12 +107,14 @@ def able_scores(ensemble: Ensemble) -> dict[str, bool]:
     """Return, by name, whether each score has all inputs that it needs; resting scores are included."""
     _, numbers, actions, widest = ensemble.members.inputs.tally.tolist()
     learnt, can_work = int(ensemble.members.inputs.seen[-1]), dict[str, bool]()
+    in_vectors = int(ensemble.members.inputs.vectors.vectors[InVectors.NUMBERS])
     for name, needs in needs_of(states_of(ensemble).members):
         can_work[name] = (
             needs.least_actions <= actions <= needs.most_actions
             and (not needs.numbers or numbers > 0 or actions > MOST_ACTIONS)
             and learnt >= needs.events
             and widest <= needs.width
+            and (not needs.vectors or in_vectors > 0)
             and can_work.get(needs.upon, True)
         )
     return can_work
@@ -271,6 +274,7 @@ def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str
         n_actions=n_actions,
         visits=n_actions + LEARNT,
         joined=bool(tally[Known.ACTIONS] > MOST_ACTIONS),
+        in_vectors=int(inputs.vectors.vectors[InVectors.NUMBERS]),
     )
     can_work = able_scores(ensemble)
     return {

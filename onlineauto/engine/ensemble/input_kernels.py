@@ -24,12 +24,22 @@ import numpy as np
 from onlineauto.engine.ensemble.least_squares_kernels import leave_out
 from onlineauto.engine.ensemble.member import Need
 from onlineauto.engine.ensemble.renewal_kernels import count_use, is_counted
+from onlineauto.engine.ensemble.vector_kernels import (
+    PROJECTION,
+    is_block,
+    make_basis,
+    projection_of,
+    register_vectors,
+    take_vectors,
+)
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.ensemble import (
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
+    PROJECTED,
     InputKind,
+    InVectors,
     Known,
     WideCount,
 )
@@ -44,6 +54,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.records.ensemble import Ensemble, Inputs, Members
     from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
+
 
 _GOLDEN = np.uint64(GOLDEN)
 _FAR = 4.0
@@ -82,9 +93,26 @@ def context_line(run: LoopRun, actions: Actions) -> int:
 
 @inline_kernel
 def used_features(run: LoopRun, span: int) -> tuple[int, int]:
+    """Return the begin and the end of the single features of a namespace in a line.
+
+    Ignored namespaces and long vectors have none.
+    """
+    begin, end = features_of(run, span)
+    return begin, begin if is_block(run.stream, span) else end
+
+
+@inline_kernel
+def features_of(run: LoopRun, span: int) -> tuple[int, int]:
     """Return the begin and the end of the features of a namespace in a line; ignored ones have none."""
     spans, ignored = run.stream.spans, run.layout.ignore[run.layout.key[run.stream.spans[span].namespace]]
     return spans[span].start, spans[span].start if ignored else spans[span + 1].start
+
+
+@inline_kernel
+def number_of_projection(inputs: Inputs, direction: int) -> int:
+    """Return the index of a projection of vectors among the numbers, -1 if it is none of them."""
+    slot = slot_of(inputs, np.uint64(PROJECTION + direction))
+    return int(inputs.number[inputs.input[slot]]) if inputs.feature[slot] != 0 else -1
 
 
 @inline_kernel
@@ -157,6 +185,12 @@ def take_inputs(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -
     taken.n_words[0] = words
     if n > 0:
         values[0] = 1.0
+    take_vectors(known.vectors, run.stream, line, taken)
+    for direction in range(known.vectors.vectors[InVectors.PROJECTED]):
+        short_loop()
+        number = number_of_projection(known, direction)
+        if number >= 0:
+            values[numbers.of_number[number]] = projection_of(known.vectors, taken, direction)
     for k in range(known.tally[Known.NUMBERS]):
         short_loop()
         at = numbers.of_number[k]
@@ -199,7 +233,7 @@ def action_key(run: LoopRun, actions: Actions, action: int) -> np.uint64:
     key = np.uint64(1)  # a sum, so that the order of features does not matter
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
-        begin, end = used_features(run, span)
+        begin, end = features_of(run, span)
         for i in range(begin, end):
             short_loop()
             value = np.float64(stream.features[i].value) * 65536.0
@@ -380,7 +414,7 @@ def _count_uses(run: LoopRun, line: int) -> None:
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         begin, end = used_features(run, span)
-        for i in range(begin, end):
+        for i in range(begin, end if not is_block(stream, span) else begin):
             short_loop()
             if stream.features[i].value != np.float32(0) and math.isfinite(stream.features[i].value):
                 count_use(inputs, np.uint64(stream.features[i].hash))
@@ -395,6 +429,7 @@ def register_event(run: LoopRun, actions: Actions, index: NDArray[np.int64]) -> 
     """
     inputs, line = run.live.ensemble.members.inputs, context_line(run, actions)
     features, numbers = inputs.tally[Known.FEATURES], inputs.tally[Known.NUMBERS]
+    in_vectors = inputs.vectors.vectors[InVectors.NUMBERS]
     if inputs.tally[Known.FEATURES] == 0:
         inputs.tally[Known.FEATURES] = 1  # the constant
     if not joins(inputs):
@@ -402,6 +437,8 @@ def register_event(run: LoopRun, actions: Actions, index: NDArray[np.int64]) -> 
     notes = _can_register(run, actions, line)
     if line >= 0 and notes:
         _register_line(run, line)
+    if line >= 0:
+        register_vectors(inputs.vectors, run.stream, line)
     for action in range(actions.n if joins(inputs) and notes else 0):
         short_loop()
         _register_line(run, line_of(run, actions, action))
@@ -410,7 +447,22 @@ def register_event(run: LoopRun, actions: Actions, index: NDArray[np.int64]) -> 
     for action in range(actions.n if is_counted(inputs) and joins(inputs) else 0):
         short_loop()
         _count_uses(run, line_of(run, actions, action))
-    return bool(features != inputs.tally[Known.FEATURES] or numbers != inputs.tally[Known.NUMBERS])
+    return bool(
+        features != inputs.tally[Known.FEATURES]
+        or numbers != inputs.tally[Known.NUMBERS]
+        or in_vectors != inputs.vectors.vectors[InVectors.NUMBERS]
+    )
+
+
+@inline_kernel
+def add_projections(inputs: Inputs) -> None:
+    """Compute the projection of vectors, and register its numbers as far as the capacity allows."""
+    make_basis(inputs.vectors)
+    for direction in range(PROJECTED):
+        short_loop()
+        if inputs.tally[Known.FEATURES] < MOST_FEATURES and inputs.tally[Known.NUMBERS] < MOST_NUMBERS:
+            inputs.numbers.named[inputs.tally[Known.NUMBERS]] = True  # bins would cost more than they earn
+            _register_feature(inputs, np.uint64(PROJECTION + direction), True)
 
 
 @inline_kernel
@@ -433,6 +485,7 @@ def _has_needs(members: Members, score: int) -> bool:
         can_work
         and inputs.seen[MOST_ACTIONS] >= needs[Need.EVENTS]
         and tally[Known.WIDEST] <= needs[Need.WIDTH]
+        and (needs[Need.VECTORS] == 0 or inputs.vectors.vectors[InVectors.NUMBERS] > 0)
     )
 
 

@@ -86,8 +86,9 @@ class Need(IntEnum):
     MOST_ACTIONS = 2
     EVENTS = 3
     WIDTH = 4
-    UPON = 5
-    INPUTS = 6
+    VECTORS = 5
+    UPON = 6
+    INPUTS = 7
 
 
 class Needs(NamedTuple):
@@ -103,6 +104,8 @@ class Needs(NamedTuple):
     """Minimum number of learnt events."""
     width: int = ANY
     """Maximum number of features of a context that may be crossed."""
+    vectors: bool = False
+    """At least one vector must be known."""
     upon: str = ""
     """Another score from which this one is computed; that score must work too."""
     inputs: bool = False
@@ -130,6 +133,7 @@ class Work(NamedTuple):
     n_actions: float
     visits: float  # number of actions of an event, plus the additional ones for learning
     joined: bool  # there are too many actions for separate regressions
+    in_vectors: int = 0  # number of numbers in known vectors
 
 
 class ClassKernels(NamedTuple):

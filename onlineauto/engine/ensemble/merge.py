@@ -35,17 +35,21 @@ from onlineauto.engine.ensemble.combiner_kernels import (
     PRIOR_VARIANCE,
 )
 from onlineauto.engine.ensemble.ensemble import drop_stopped
-from onlineauto.engine.ensemble.number_bin_kernels import MEMORY
 from onlineauto.engine.ensemble.shrinkage_kernels import SHRINKAGE_KEEPS
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, states_of
+from onlineauto.engine.ensemble.vector_kernels import PROJECTION
 from onlineauto.engine.records.ensemble import (
+    MEMORY,
     MOST_ACTIONS,
     MOST_FEATURES,
+    MOST_IN_VECTORS,
     MOST_NUMBERS,
+    MOST_VECTORS,
     RING,
     CostSoFar,
     EnsembleTest,
     InputKind,
+    InVectors,
     Known,
     Shrinkage,
 )
@@ -58,7 +62,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.ensemble import Ensemble, Inputs, Renewal
+    from onlineauto.engine.records.ensemble import Ensemble, Inputs, InputVectors, Renewal
 
 
 class MergedPart(NamedTuple):
@@ -235,7 +239,10 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
     New inputs are added in the order of the branches while the capacity lasts. A number has the bins of the
     branch with the most bins for it. A bin of another branch is mapped to the bin that contains its middle.
     """
-    inputs, all_inputs = copy.deepcopy(base), [base, *ends]
+    vectors, in_vectors = _merge_vectors(base.vectors, [end.vectors for end in ends])
+    inputs = copy.deepcopy(base)._replace(vectors=vectors)
+    all_inputs = [base, *(_without_other_projection(end, vectors) for end in ends)]
+    ends = all_inputs[1:]
     known = max(int(base.tally[Known.FEATURES]), 1)
     is_new = [False, *(not _has_names_of(end, base) for end in ends)]
     for end in itertools.compress(ends, is_new[1:]):
@@ -266,8 +273,10 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
         inputs.renewal.uses[:] += end.renewal.uses - base.renewal.uses
     np.maximum(inputs.renewal.uses, 0, out=inputs.renewal.uses)
     branches = [
-        Branch(None, own, number, action, np.stack([counts[0], count], axis=1))
-        for own, number, action, count in zip(moved, numbers, actions, counts, strict=True)
+        Branch(None, own, number, action, np.stack([counts[0], count], axis=1), in_vectors=of_vectors)
+        for own, number, action, count, of_vectors in zip(
+            moved, numbers, actions, counts, in_vectors, strict=True
+        )
     ]
     return inputs, branches
 
@@ -287,8 +296,12 @@ def _has_names_of(end: Inputs, base: Inputs) -> bool:
 
 
 def _features_of(inputs: Inputs) -> dict[int, int]:
-    """Return the input of each known feature, by its key, in the order of inputs."""
-    places = np.flatnonzero(inputs.feature)
+    """Return the input of each known feature, by its key, in the order of inputs.
+
+    Projections are left out if the inputs have none.
+    """
+    limit = 2**64 - 1 if inputs.vectors.vectors[InVectors.PROJECTED] else PROJECTION
+    places = np.flatnonzero((inputs.feature > 0) & (inputs.feature <= np.uint64(limit)))
     pairs = zip(inputs.feature[places].tolist(), inputs.input[places].tolist(), strict=True)
     return dict(sorted(pairs, key=lambda pair: pair[1]))
 
@@ -338,7 +351,7 @@ def _add_features(inputs: Inputs, end: Inputs) -> None:
             known[key] = at
     keys = {own: key for key, own in indices.items()}
     for own in end.numbers.of_number[: int(end.tally[Known.NUMBERS])].tolist():
-        at, number = known.get(keys[own], -1), int(inputs.tally[Known.NUMBERS])
+        at, number = known.get(keys.get(own, 0), -1), int(inputs.tally[Known.NUMBERS])
         if at >= 0 and inputs.number[at] < 0 and number < MOST_NUMBERS:
             inputs.tally[Known.NUMBERS] += 1
             inputs.number[at], inputs.numbers.of_number[number] = number, at
@@ -367,7 +380,7 @@ def _numbers_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
     keys = {own: key for key, own in _features_of(end).items()}
     known = _features_of(inputs)
     number_keys = end.numbers.of_number[: int(end.tally[Known.NUMBERS])]
-    inputs_of_numbers = [known.get(keys[own], -1) for own in number_keys.tolist()]
+    inputs_of_numbers = [known.get(keys.get(own, 0), -1) for own in number_keys.tolist()]
     return np.array([inputs.number[at] if at >= 0 else -1 for at in inputs_of_numbers], np.int64)
 
 
@@ -389,6 +402,88 @@ def _event_counts(end: Inputs, actions: NDArray[np.int64]) -> NDArray[np.int64]:
     counts[actions[actions >= 0]] = end.seen[: len(actions)][actions >= 0]
     counts[-1] = end.seen[-1]
     return counts
+
+
+def _merge_vectors(
+    base: InputVectors, ends: Sequence[InputVectors]
+) -> tuple[InputVectors, list[NDArray[np.int64]]]:
+    """Return the merged vectors, and the merged index of each number in those of the base and of branches.
+
+    The projection is the base's or that of the branch that has learnt most; without any, the sums of products
+    are added up.
+    """
+    merged = copy.deepcopy(base)
+    counts = merged.vectors
+    moved = [_add_vectors(merged, end) for end in (base, *ends)]
+    for v in range(counts[InVectors.VECTORS]):
+        begin, end_of_vector = merged.starts[v : v + 2].tolist()
+        owners = [
+            (end, own)
+            for end in ends
+            for own in np.flatnonzero(end.heads[: end.vectors[InVectors.VECTORS]] == merged.heads[v]).tolist()
+        ]
+        seen = int(base.vector_seen[v])
+        learnt = np.array([int(end.vector_seen[own]) - seen for end, own in owners])
+        moments = [
+            (
+                end.vector_mean[end.starts[own] : end.starts[own + 1]],
+                end.vector_variance[end.starts[own] : end.starts[own + 1]],
+            )
+            for end, own in owners
+        ]
+        part = slice(begin, end_of_vector)
+        first = (merged.vector_mean[part], merged.vector_variance[part]) if seen else moments[0]
+        parts = shares(learnt, mean_retention(float(seen), MEMORY))
+        merged.vector_mean[part], merged.vector_variance[part] = merge_moments(first, moments, parts)
+        merged.vector_seen[v] = seen + learnt.sum()
+    if counts[InVectors.PROJECTED] or not ends:
+        return merged, moved
+    most = max(
+        range(len(ends)), key=lambda at: (ends[at].vectors[InVectors.PROJECTED], ends[at].vector_seen.sum())
+    )
+    for at, (end, own) in enumerate(zip(ends, moved[1:], strict=True)):
+        n, index, before = len(own), own[own >= 0], base.products[: len(own), : len(own)]
+        if ends[most].vectors[InVectors.PROJECTED] and at == most:
+            merged.basis[:, index] = end.basis[:, :n][:, own >= 0]
+        else:
+            change = end.products[:n, :n] - before
+            merged.products[np.ix_(index, index)] += change[np.ix_(own >= 0, own >= 0)]
+        counts[InVectors.SUMMED] += end.vectors[InVectors.SUMMED] - base.vectors[InVectors.SUMMED]
+    counts[InVectors.PROJECTED] = ends[most].vectors[InVectors.PROJECTED]
+    return merged, moved
+
+
+def _add_vectors(merged: InputVectors, end: InputVectors) -> NDArray[np.int64]:
+    """Add the vectors of a branch that fit; return the merged index of each number in its vectors."""
+    counts, moved = merged.vectors, np.full(int(end.vectors[InVectors.NUMBERS]), -1, np.int64)
+    for v in range(end.vectors[InVectors.VECTORS]):
+        begin, stop = end.starts[v : v + 2].tolist()
+        known = np.flatnonzero(merged.heads[: counts[InVectors.VECTORS]] == end.heads[v])
+        at, free = int(counts[InVectors.VECTORS]), int(counts[InVectors.NUMBERS])
+        if len(known):
+            at = int(known[0])
+        elif at < MOST_VECTORS and free + stop - begin <= MOST_IN_VECTORS:
+            merged.heads[at], merged.starts[at + 1] = end.heads[v], free + stop - begin
+            counts[InVectors.VECTORS], counts[InVectors.NUMBERS] = at + 1, merged.starts[at + 1]
+        else:
+            continue
+        if merged.starts[at + 1] - merged.starts[at] == stop - begin:
+            moved[begin:stop] = np.arange(merged.starts[at], merged.starts[at + 1])
+    return moved
+
+
+def _without_other_projection(end: Inputs, merged: InputVectors) -> Inputs:
+    """Return the inputs of a branch, without its projection of vectors if the merged one differs."""
+    counts = end.vectors.vectors.copy()
+    own, other = (_directions(vectors) for vectors in (end.vectors, merged))
+    if own.shape != other.shape or not (own == other).all():
+        counts[InVectors.PROJECTED] = 0
+    return end._replace(vectors=end.vectors._replace(vectors=counts))
+
+
+def _directions(vectors: InputVectors) -> NDArray[np.float32]:
+    """Return the directions of the projection, of which there may be none, in the vectors known first."""
+    return vectors.basis[: vectors.vectors[InVectors.PROJECTED], : vectors.starts[1]]
 
 
 def _merge_number(

@@ -12,6 +12,7 @@ from onlineauto.engine.records.ensemble import (
     BINS,
     FIRST_BINS,
     GROUPS,
+    MEMORY,
     MOST_ACTIONS,
     MOST_FEATURES,
     RING,
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.ensemble import Inputs
-
-MEMORY = 16384.0
-"""Number of latest events that determine means and variances."""
 
 _LEFT, _MOST_TOGETHER = 64, 3
 

@@ -18,11 +18,12 @@ from onlineauto.engine.ensemble.input_kernels import (
     bin_of,
     context_line,
     is_rule,
+    number_of_projection,
     slot_of,
     used_features,
 )
 from onlineauto.engine.event.example_kernels import line_of
-from onlineauto.engine.records.ensemble import MOST_CROSSED, MOST_KEYS, Known
+from onlineauto.engine.records.ensemble import MOST_CROSSED, MOST_KEYS, InVectors, Known
 from onlineauto.features.hash_constants import GOLDEN
 from onlineauto.jit import inline_kernel, kernel, short_loop
 from onlineauto.jit.four import element, load_from, splat
@@ -87,6 +88,34 @@ def _is_new(coarse: NDArray[np.uint64], n: int, feature: np.uint64) -> bool:
     return new
 
 
+@inline_kernel
+def _keys_of_number(inputs: Inputs, number: int, value: float) -> tuple[np.uint64, np.uint64]:
+    """Return the hashes of the bin of a number, and of its group of bins."""
+    at, name = bin_of(inputs, number, value), np.uint64(number + 1) << _BYTE
+    part, together = (
+        np.uint64(inputs.numbers.part[number, at]),
+        np.uint64(inputs.numbers.group[number, at]),
+    )
+    own = _mix_key((name + part) + (np.uint64(1) << _BIN_SHIFT))
+    return own, _mix_key((name + together) + (np.uint64(1) << _GROUP_SHIFT))
+
+
+@inline_kernel
+def _add_projections(inputs: Inputs, n: int, buffers: Buffers) -> int:
+    """Add the projections of vectors to the `n` features of a context; return the number of features."""
+    crossed = buffers.members.crossed
+    for direction in range(inputs.vectors.vectors[InVectors.PROJECTED]):
+        short_loop()
+        number = number_of_projection(inputs, direction)
+        value = buffers.members.taken.raw[max(number, 0)]
+        if number >= 0 and value != 0.0 and inputs.numbers.bins[number] > 0:
+            own, group = _keys_of_number(inputs, number, value)
+            if n < _SINGLE:
+                crossed[Crossed.FINE, n], crossed[Crossed.COARSE, n] = own, group
+            n += 1
+    return n
+
+
 @kernel
 def _take_features(
     run: LoopRun, line: int, most: int, fine: NDArray[np.uint64], coarse: NDArray[np.uint64]
@@ -111,14 +140,7 @@ def _take_features(
             if number < 0 and value == 1.0:
                 own = group = _mix_key(np.uint64(feature))
             elif number >= 0 and inputs.numbers.bins[number] > 0:
-                at = bin_of(inputs, number, value)
-                name = np.uint64(number + 1) << _BYTE
-                part, together = (
-                    np.uint64(inputs.numbers.part[number, at]),
-                    np.uint64(inputs.numbers.group[number, at]),
-                )
-                own = _mix_key((name + part) + (np.uint64(1) << _BIN_SHIFT))
-                group = _mix_key((name + together) + (np.uint64(1) << _GROUP_SHIFT))
+                own, group = _keys_of_number(inputs, number, value)
             else:
                 continue
             if _is_new(coarse, n, group):
@@ -145,6 +167,7 @@ def take_context(run: LoopRun, actions: Actions, buffers: Buffers) -> int:
         line, n = context_line(run, actions), 0
         if line >= 0:
             n = _take_features(run, line, _SINGLE, crossed[Crossed.FINE], crossed[Crossed.COARSE])
+            n = _add_projections(run.live.ensemble.members.inputs, n, buffers)
         crossed[Crossed.PRODUCTS, 0] = np.uint64(0)
         for i in range(min(n, _SINGLE)):
             crossed[Crossed.PRODUCTS, 1 + i] = crossed[Crossed.FINE, i]

@@ -88,6 +88,7 @@ MEMBERS = Members(
         "baseline": Entry("the cost of a context whatever the action, and what each action adds"),
         "ridge": Entry("strongly regularised least squares on features, for rare or noisy rewards"),
         "means": Entry("the mean cost of each action or feature of an action, whatever the context"),
+        "vectors": Entry("least squares on all numbers of vectors, such as embeddings"),
         "trees": Entry(
             "boosted trees of numbers and words, fitted again as events double, later every 16,384",
             classes=True,

@@ -9,7 +9,14 @@ import numpy as np
 from onlineauto.engine.ensemble.product_kernels import Crossed, Ends
 from onlineauto.engine.event.event_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
-from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_KEYS, MOST_NUMBERS, MOST_PRODUCTS, Taken
+from onlineauto.engine.records.ensemble import (
+    MOST_FEATURES,
+    MOST_IN_VECTORS,
+    MOST_KEYS,
+    MOST_NUMBERS,
+    MOST_PRODUCTS,
+    Taken,
+)
 from onlineauto.engine.records.loop import HANDED, ROW, Ahead, Buffers, MemberBuffers, Outlier, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.errors import InputError
@@ -69,6 +76,7 @@ def make_buffers(
                 raw=np.zeros(MOST_NUMBERS),
                 words=np.zeros(MOST_FEATURES, np.uint32),
                 n_words=np.zeros(1, np.int64),
+                vectors=np.zeros((2, 1 + MOST_IN_VECTORS), np.float32),
             ),
             scored=np.zeros(scores, np.bool_),
             scratch=members.array,

@@ -13,6 +13,7 @@ from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
 from onlineauto.state.schema import (
     between,
     counts,
+    declare,
     field,
     finite,
     jointly,
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS = 300, 64, 128
 """Limits of what members know: inputs that are features, numbers among them, and actions."""
+
+MOST_IN_VECTORS, MOST_VECTORS, PROJECTED = 384, 4, 16
+"""Limits of long vectors: all their numbers, the known vectors, and the numbers they are projected to."""
 
 MOST_CROSSED = 64, 24, 10
 """Maximum number of features of a context that are crossed with the action singly, in pairs, in triples."""
@@ -66,6 +70,10 @@ class InputKind(IntEnum):
 BINS, FIRST_BINS, GROUPS, RING = 24, 12, 8, 128
 """Bins of a number: the maximum and the initial number of bins, the initial number of groups of bins, and the
 number of latest values that decide on new bins. Features crossed with each other use groups of bins."""
+
+
+MEMORY = 16384.0
+"""Number of latest events that determine means and variances of inputs."""
 
 
 class CostSoFar(IntEnum):
@@ -163,7 +171,8 @@ class InputNumbers(NamedTuple):
 
     # The input of each number
     of_number: NDArray[np.int64] = field("numbers", read=_INPUT, merge=jointly, predicts=True)
-    # Whether the number is part of a feature's name, not its value
+    # Whether the number is part of a feature's name, not its value, or a projection of vectors: no bin of it
+    # is an input
     named: NDArray[np.bool_] = field("numbers", merge=jointly, predicts=True)
     mean: NDArray[np.float64] = field("numbers", read=finite, merge=jointly, predicts=True)
     variance: NDArray[np.float64] = field("numbers", read=finite, merge=jointly, predicts=True)
@@ -181,6 +190,51 @@ class InputNumbers(NamedTuple):
     group: NDArray[np.int64] = field("numbers", BINS, read=_BIN, merge=jointly, predicts=True)
     # Scratch
     sorted: NDArray[np.float64] = scratch("ring")
+
+
+class InVectors(IntEnum):
+    """Entries of `InputVectors.vectors`."""
+
+    VECTORS = 0
+    NUMBERS = 1
+    SUMMED = 2  # events in `products`
+    PROJECTED = 3
+
+
+def _used_by_vectors(vectors: InputVectors) -> dict[str, int]:
+    """Return the used part of axes: products are needed until there is a projection."""
+    _, numbers, _, projected = vectors.vectors.tolist()
+    return {"in_vectors": numbers, "summed": 0 if projected else numbers, "projected": projected}
+
+
+@record
+class InputVectors(NamedTuple):
+    """The vectors of contexts, one after the other, and their projection; see `vector_kernels`."""
+
+    # The numbers of known vectors and of their numbers, ...
+    vectors: NDArray[np.int64] = field(len(InVectors), read=counts(), merge=jointly, predicts=True, since=2)
+    # Hash of the first number of each vector
+    heads: NDArray[np.uint64] = field(MOST_VECTORS, merge=jointly, predicts=True, since=2)
+    # Index of that number; of the number after the last one
+    starts: NDArray[np.int64] = field(
+        MOST_VECTORS + 1, read=between(0, MOST_IN_VECTORS), merge=jointly, predicts=True, since=2
+    )
+    # Number of learnt events with each vector
+    vector_seen: NDArray[np.int64] = field(MOST_VECTORS, read=counts(), merge=jointly, since=2)
+    vector_mean: NDArray[np.float64] = field("in_vectors", read=finite, merge=jointly, predicts=True, since=2)
+    vector_variance: NDArray[np.float64] = field(
+        "in_vectors", read=finite, merge=jointly, predicts=True, since=2
+    )
+    # Sums of products of standardised numbers
+    products: NDArray[np.float32] = field("summed", "summed", read=finite, merge=jointly, since=2)
+    # Directions on which vectors are projected
+    basis: NDArray[np.float32] = field(
+        "projected", "in_vectors", read=finite, merge=jointly, predicts=True, since=2
+    )
+    directions: NDArray[np.float32] = scratch("projected", "in_vectors")
+
+
+declare(InputVectors, used=_used_by_vectors)
 
 
 @record
@@ -231,6 +285,7 @@ class Inputs(NamedTuple):
     )
     numbers: InputNumbers = nested(InputNumbers)
     renewal: Renewal = nested(Renewal)
+    vectors: InputVectors = nested(InputVectors)
 
 
 class Taken(NamedTuple):
@@ -240,6 +295,8 @@ class Taken(NamedTuple):
     raw: NDArray[np.float64]  # [numbers]: the values before standardisation
     words: NDArray[np.uint32]  # [inputs]: hashes of the features that are not numbers
     n_words: NDArray[np.int64]  # [1]
+    # [2, 1 + in_vectors]: 1, then the standardised numbers of vectors; their values, NaN for missing ones
+    vectors: NDArray[np.float32]
 
 
 @record

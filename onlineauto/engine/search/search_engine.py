@@ -38,6 +38,7 @@ from onlineauto.engine.ensemble.ensemble import names_of
 from onlineauto.engine.ensemble.inputs import can_have_members
 from onlineauto.engine.ensemble.options import EnsembleOptions
 from onlineauto.engine.ensemble.registry import members_of
+from onlineauto.engine.ensemble.vector_kernels import FEW
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
 from onlineauto.engine.options.registry import RunOptions, predicts_with
 from onlineauto.engine.records.loop import Cursor, LoopSignal
@@ -101,6 +102,17 @@ def of_actions(block: Block, event: int) -> frozenset[bytes]:
         block.namespaces.names[number]
         for number in names
         if any(line.get(number) != lines[0].get(number) for line in lines)
+    )
+
+
+def vectors_of(block: Block, event: int) -> frozenset[bytes]:
+    """Return the names of the namespaces of an event that are long vectors."""
+    lines = block.line_start[block.event_start[event : event + 2]]
+    starts = block.span_start[lines[0] : lines[1] + 1]
+    return frozenset(
+        block.namespaces.names[block.span_namespace[lines[0] + span]]
+        for span in np.flatnonzero(np.diff(starts) > FEW).tolist()
+        if (np.diff(block.features["hash"][starts[span] : starts[span + 1]]) == 1).all()
     )
 
 
@@ -334,11 +346,14 @@ class Searching:
         if block is None or reason == LoopSignal.BLOCK_END:
             return None
         if reason == LoopSignal.NEW_NAMESPACE:
-            return NewNamespaces(self.live_configs.new_names(), of_actions(block, event))
+            new = self.live_configs.new_names()
+            return NewNamespaces(new, of_actions(block, event), vectors_of(block, event))
         if reason == LoopSignal.REVIEW_DUE:
             due = self.is_due(cursor) if self._drifted is None else True
             drifted, self._drifted = bool(self._drifted), None
-            return ReviewDue(drifted, of_actions(block, event)) if due else None
+            if not due:
+                return None
+            return ReviewDue(drifted, of_actions(block, event), vectors_of(block, event))
         if reason in (LoopSignal.BOUND_CROSSED, LoopSignal.LOSS_CROSSED):
             return BoundCrossed(
                 int(cursor[Cursor.SLOT]), "loss" if reason == LoopSignal.LOSS_CROSSED else "reward"

@@ -19,7 +19,7 @@ from onlineauto.engine.ensemble.branches import count_learnt, mean_retention, me
 from onlineauto.engine.ensemble.input_kernels import deviations, works
 from onlineauto.engine.ensemble.least_squares_kernels import Prepared, Regression
 from onlineauto.engine.ensemble.member import TOGETHER, Kernels, Lesson, Need, Needs, Part, Work
-from onlineauto.engine.ensemble.number_bin_kernels import MEMORY, add_value
+from onlineauto.engine.ensemble.number_bin_kernels import add_value
 from onlineauto.engine.ensemble.regression import WaveMember, price_of_waves
 from onlineauto.engine.ensemble.regression_kernels import KEEPS, score_of
 from onlineauto.engine.ensemble.wave_kernels import (
@@ -29,7 +29,7 @@ from onlineauto.engine.ensemble.wave_kernels import (
     add_wave,
     make_waves,
 )
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known, all_actions, few_actions
+from onlineauto.engine.records.ensemble import MEMORY, MOST_ACTIONS, Known, all_actions, few_actions
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.state.schema import field, jointly, nested, record
 
