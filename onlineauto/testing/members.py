@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _BANDIT: dict[str, Any] = {"cb_explore_adf": True, "squarecb": True}
 _STREAMS: tuple[tuple[dict[str, Any], int, int], ...] = ((_BANDIT, 3, 400), (_BANDIT, 34, 160), ({}, 0, 300))
 """Options, number of actions (0 for single lines) and of events of each stream."""
+_IN_VECTOR = 50
 
 
 def check_member(member: Member) -> None:
@@ -75,14 +76,15 @@ def check_member(member: Member) -> None:
 def _events(
     actions: int, n: int, *, seed: int = 5, numbers: bool = True, backwards: bool = False
 ) -> Iterator[str]:
-    """Yield events of words and numbers, some of which predict the cost of an action.
+    """Yield events of words, numbers and a vector; some of these predict the cost of an action.
 
     If they are `backwards`, actions and features are in the opposite order.
     """
     draw, order = np.random.default_rng(seed), -1 if backwards else 1
     for _ in range(n):
         x, word = draw.normal(), int(draw.integers(3))
-        parts = [f"|n x:{x:.3f}", f"|n y:{draw.normal():.3f}"] * numbers
+        vector = " ".join(f":{number:.3f}" for number in draw.normal(size=_IN_VECTOR))
+        parts = [f"|n x:{x:.3f}", f"|n y:{draw.normal():.3f}", f"|e {vector}"] * numbers
         context = " ".join([*parts, f"|w w{word}", f"|w v{draw.integers(4)}"][::order])
         if not actions:
             yield f"{abs(x) + word + 0.1 * draw.normal():.4f} {context}\n"

@@ -67,7 +67,7 @@ def renewed(n: int) -> bytes:
 def embedded(n: int, *, numbers: int = 50, actions: int = 3) -> bytes:
     """Events of a long vector and a word; the vector tells which action pays."""
     draw = np.random.default_rng(19)
-    spectrum = 1.0 / np.sqrt(np.arange(1, numbers + 1))
+    spectrum = 0.9 ** np.arange(numbers)
     turned = np.linalg.qr(draw.normal(size=(numbers, numbers)))[0]
     text = []
     for at in range(n):
@@ -76,7 +76,7 @@ def embedded(n: int, *, numbers: int = 50, actions: int = 3) -> bytes:
             int(draw.integers(3)),
             int(draw.integers(actions)),
         )
-        vector = " ".join(f":{x:.4f}" for x in turned @ z)
+        vector = " ".join(f":{x:.4f}1" for x in turned @ z)
         text.append(f"shared |w w{word}" + (f" |v {vector}" if at % 9 else ""))
         reward = float(z[shown] > 0) + 0.1 * (shown == word)
         label = f"0:{-reward:.4f}:{1 / actions:.6f} "

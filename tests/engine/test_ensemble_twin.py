@@ -92,7 +92,7 @@ CASES = [
         *("layer", "rest"),
         member_budget=25.0,
     ),
-    case("vectors", lambda: embedded(420), "vectors", "ensemble"),
+    case("vectors", lambda: embedded(420), "vectors"),
     case("vectors of many actions", lambda: embedded(120, actions=34), "joint"),
     case("numbered actions", lambda: numbered(600, 5), cb_explore_adf=False, cb_explore=5),
     case("many numbered actions", lambda: numbered(300, 130), cb_explore_adf=False, cb_explore=130),

@@ -30,8 +30,8 @@ from onlineauto.engine.ensemble.least_squares_kernels import WAITING, Observed, 
 from onlineauto.engine.ensemble.merge import _retention, merge_ensembles, merge_inputs
 from onlineauto.engine.ensemble.regression import make_regression, merge_regression
 from onlineauto.engine.ensemble.states import states_of
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
-from tests.engine.ensemble_streams import odd
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, PROJECTED, InVectors, Known
+from tests.engine.ensemble_streams import embedded, odd
 from tests.naive.members import KEEPS, Squares
 from tests.naive.merging import Fitted, cell, fit_branches
 
@@ -338,6 +338,41 @@ def test_two_halves_predict_like_one_learner() -> None:
     np.testing.assert_array_equal(np.sort(actual.members.inputs.seen), np.sort(single.members.inputs.seen))
     np.testing.assert_allclose(actual.range, single.range)
     assert actual.test.updates[0] == pytest.approx(single.test.updates[0], abs=2)
+
+
+@pytest.mark.parametrize("n_base", [0, 100, 320], ids=["from nothing", "with sums", "with a projection"])
+def test_vectors_merge_like_those_of_one_learner(n_base: int) -> None:
+    events = events_of(embedded(900))
+    base = made("vectors,ridge")
+    learn(base, events[:n_base])
+    ends, whole = [copy.deepcopy(base) for _ in range(2)], copy.deepcopy(base)
+    for at, event in enumerate(events[n_base : n_base + 400]):
+        ends[at % 2].learn(event)
+        whole.learn(event)
+    result, rest = merge(base, ends, [200, 200]), events[n_base + 400 :]
+    one, both, half = (predicted(each, rest, "vectors") for each in (whole, result, ends[0]))
+    assert distance(one, both) < (0.1 if n_base else 0.3) * one.std()
+    assert distance(one, both) < 0.6 * distance(one, half)
+    inputs, single = (ensemble_of(each).members.inputs.vectors for each in (result, whole))
+    np.testing.assert_allclose(inputs.vector_mean, single.vector_mean, atol=1e-9)
+    np.testing.assert_allclose(inputs.vector_variance, single.vector_variance, rtol=1e-9)
+    learn(result, rest)
+    assert ensemble_of(result).members.inputs.vectors.vectors[InVectors.PROJECTED] == PROJECTED
+    assert np.isfinite(predicted(result, rest)).all()
+
+
+def test_of_two_projections_that_of_the_longer_branch_is_kept() -> None:
+    events = events_of(embedded(800))
+    base = made("vectors,ridge")
+    ends = [copy.deepcopy(base) for _ in range(2)]
+    for end, part in zip(ends, (events[:330], events[330:700]), strict=True):
+        learn(end, part)
+    result = merge(base, ends, [330, 370])
+    longer, merged = (ensemble_of(each).members.inputs for each in (ends[1], result))
+    np.testing.assert_array_equal(merged.vectors.basis, longer.vectors.basis)
+    assert merged.tally[Known.NUMBERS] == longer.tally[Known.NUMBERS] == PROJECTED
+    learn(result, events[700:])
+    assert np.isfinite(predicted(result, events[700:])).all()
 
 
 def test_the_layer_merges_after_it_has_begun() -> None:

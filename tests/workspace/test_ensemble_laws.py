@@ -19,7 +19,7 @@ from onlineauto.engine.ensemble.ensemble import ensemble_state
 from onlineauto.engine.ensemble.members.crosses import MEMBER, SPREAD
 from onlineauto.engine.ensemble.product_kernels import learn_cells
 from onlineauto.engine.ensemble.states import states_of
-from tests.engine.ensemble_streams import bent, in_turn, odd, renewed, repeated
+from tests.engine.ensemble_streams import bent, embedded, in_turn, odd, renewed, repeated
 from tests.engine.test_threads import at_once, shuffled
 from tests.naive.native_search.streams import slots
 
@@ -34,6 +34,7 @@ STREAMS: list[Any] = [
     pytest.param(BANDIT, lambda: late_numbers(400), 200, id="numbers come late"),
     pytest.param(BANDIT, lambda: odd(300, numbers=1, ids=900), 200, id="many ids"),
     pytest.param(BANDIT, lambda: renewed(1100), 700, id="inputs are replaced"),
+    pytest.param(BANDIT, lambda: embedded(420), 310, id="vectors"),
     pytest.param(LINES, lambda: bent(900), 600, id="lines"),
     pytest.param(SLOTS, lambda: slots(300), 150, id="slots"),
 ]

@@ -414,7 +414,7 @@ def _count_uses(run: LoopRun, line: int) -> None:
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         begin, end = used_features(run, span)
-        for i in range(begin, end if not is_block(stream, span) else begin):
+        for i in range(begin, end):
             short_loop()
             if stream.features[i].value != np.float32(0) and math.isfinite(stream.features[i].value):
                 count_use(inputs, np.uint64(stream.features[i].hash))
