@@ -511,10 +511,10 @@ class Members:
     # -- inputs ----------------------------------------------------------------------------------------
 
     def _meet_projections(self) -> None:
-        for key, _ in self.vectors.projections([]):
+        for (key, _), variance in zip(self.vectors.projections([]), self.vectors.variances(), strict=True):
             if self.n_inputs < MOST_FEATURES and len(self.numbers) < MOST_NUMBERS:
                 self.input_of[key] = self._new_input()
-                self.numbers[self.input_of[key]] = Number(named=True)
+                self.numbers[self.input_of[key]] = Number(named=True, variance=variance)
 
     def _may_note(self, features: Features) -> bool:
         """Return whether an event's new features and numbers fit, or wide events are frequent."""

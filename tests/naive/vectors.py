@@ -101,6 +101,10 @@ class Vectors:
         values = self.basis @ self.numbers(runs)[:n]
         return [(PROJECTION + k, float(x)) for k, x in enumerate(values)]
 
+    def variances(self) -> list[float]:
+        """Return the variance of the projections of the summed events on each component."""
+        return [float(row @ self.products @ row) / self.n_summed for row in self.basis]
+
     def see(self, runs: Sequence[Features]) -> bool:
         """Learn the numbers of an event; return whether the principal components have been found."""
         numbers, parts = self.numbers(runs), self._parts(runs)

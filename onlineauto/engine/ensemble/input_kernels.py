@@ -31,6 +31,7 @@ from onlineauto.engine.ensemble.vector_kernels import (
     projection_of,
     register_vectors,
     take_vectors,
+    variance_of,
 )
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.ensemble import (
@@ -461,7 +462,9 @@ def add_projections(inputs: Inputs) -> None:
     for direction in range(PROJECTED):
         short_loop()
         if inputs.tally[Known.FEATURES] < MOST_FEATURES and inputs.tally[Known.NUMBERS] < MOST_NUMBERS:
-            inputs.numbers.named[inputs.tally[Known.NUMBERS]] = True  # bins would cost more than they earn
+            number = inputs.tally[Known.NUMBERS]
+            inputs.numbers.variance[number] = variance_of(inputs.vectors, direction)
+            inputs.numbers.named[number] = True  # bins would cost more than they earn
             _register_feature(inputs, np.uint64(PROJECTION + direction), True)
 
 

@@ -215,6 +215,15 @@ def make_basis(vectors: InputVectors) -> None:
 
 
 @kernel
+def variance_of(vectors: InputVectors, direction: int) -> float:
+    """Return the variance of the projections of the summed events on a direction."""
+    n, row, total = vectors.vectors[InVectors.NUMBERS], vectors.basis[direction], 0.0
+    for i in range(n):
+        total += row[i] * dot(vectors.products[i], row, n)
+    return max(total / vectors.vectors[InVectors.SUMMED], 0.0)
+
+
+@kernel
 def _orthonormalise(rows: NDArray[np.float32], result: NDArray[np.float32], n: int) -> None:
     """Write orthonormal rows that span the same subspaces as the first rows, in their order."""
     for k in range(len(rows)):
