@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.features.records import make_stream
-from onlineauto.features.vector_kernels import LEAST_NUMBERS, is_vector
+from onlineauto.features.records import LEAST_VECTOR
+from onlineauto.features.vector_kernels import is_vector
 from tests.naive.blocks import Line, make_block
 
 pytestmark = pytest.mark.lane("sampled")
@@ -18,7 +17,8 @@ def found(hashes: list[int]) -> bool:
     """Return whether a namespace with these hashes, between two others, is a vector."""
     spans = ((b"a", ((5, 1.0),)), (b"v", tuple((each, 0.5) for each in hashes)), (b"z", ((6, 1.0),)))
     block = make_block([(Line(spans=spans),)])
-    return bool(is_vector(make_stream(block, np.zeros(1, bool)), 1))
+    begin, end = block.span_start[1:3].tolist()
+    return bool(is_vector(block.features, begin, end))
 
 
 @settings(deadline=None, max_examples=200)
@@ -35,4 +35,4 @@ def test_consecutive_hashes_are_a_vector(first: int, n: int, changed: tuple[int,
     if changed is not None:
         hashes[changed[0] % n] = changed[1]
     consecutive = all(each == (hashes[0] + i) % 2**32 for i, each in enumerate(hashes))
-    assert found(hashes) == (n >= LEAST_NUMBERS and consecutive)
+    assert found(hashes) == (n >= LEAST_VECTOR and consecutive)

@@ -27,7 +27,8 @@ from onlineauto.engine.records.ensemble import (
     InVectors,
 )
 from onlineauto.features.hash_constants import GOLDEN
-from onlineauto.features.vector_kernels import LEAST_NUMBERS, is_vector
+from onlineauto.features.records import LEAST_VECTOR
+from onlineauto.features.vector_kernels import is_vector
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ _GOLDEN, _TOP = np.uint64(GOLDEN), np.uint64(63)
 @inline_kernel
 def is_block(stream: Stream, span: int) -> bool:
     """Return whether the features of a namespace in a line are a long vector."""
-    return bool(stream.spans[span + 1].start - stream.spans[span].start > FEW and is_vector(stream, span))
+    begin, end = stream.spans[span].start, stream.spans[span + 1].start
+    return bool(end - begin > FEW and is_vector(stream.features, begin, end))
 
 
 @inline_kernel
@@ -80,7 +82,7 @@ def register_vectors(vectors: InputVectors, stream: Stream, line: int) -> None:
             continue
         begin, n, at = stream.spans[span].start, counts[InVectors.NUMBERS], counts[InVectors.VECTORS]
         head, room = np.uint64(stream.features[begin].hash), MOST_IN_VECTORS - n
-        if at < MOST_VECTORS and room >= LEAST_NUMBERS and _vector_of(vectors, head) < 0:
+        if at < MOST_VECTORS and room >= LEAST_VECTOR and _vector_of(vectors, head) < 0:
             vectors.heads[at] = head
             starts[at + 1] = n + min(stream.spans[span + 1].start - begin, room)
             counts[InVectors.VECTORS], counts[InVectors.NUMBERS] = at + 1, starts[at + 1]
