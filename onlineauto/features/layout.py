@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("onlineauto")
 
+BINS = b" bins"
+"""End of the names of namespaces that have the bins of a number; no namespace of VW's text ends like this."""
+
 MAX_PRODUCTS = 200_000
 """Maximum number of products; beyond it, wildcards match no further namespaces."""
 
@@ -308,8 +311,10 @@ class StreamLayout:
         linear = [self._singled or name.startswith(self._ignore_linear) for name in names]
         keys = self._keys_of(names)
         ignore, ignore_linear = np.zeros(keys.n, bool), np.zeros(keys.n, bool)
+        bins = np.zeros(keys.n, bool)
         ignore[keys.key] = ignored
         ignore_linear[keys.key] = linear
+        bins[keys.key] = [name.endswith(BINS) for name in names]
         if self._own:
             ignore_linear[[keys.slot, keys.slot_index]] = self._singled, False
         return KernelLayout(
@@ -317,6 +322,7 @@ class StreamLayout:
             seed=np.array(hashes, np.uint32),
             ignore=ignore,
             ignore_linear=ignore_linear,
+            bins=bins,
             constant_key=-1 if self._options.noconstant else keys.constant,
             default_key=keys.default if self._own else -1,
             slot_key=keys.slot,

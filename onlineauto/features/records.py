@@ -107,6 +107,7 @@ class Layout(NamedTuple):
     seed: NDArray[np.uint32]  # [n_namespaces]: its hash, the seed of its features' hashes
     ignore: NDArray[np.bool_]  # [n_keys]: whether dropped altogether
     ignore_linear: NDArray[np.bool_]  # [n_keys]: whether used in interactions only
+    bins: NDArray[np.bool_]  # [n_keys]: whether the namespace has bins of a number, see `BINS`
     constant_key: int  # group key of the constant; -1: no constant
     default_key: int  # group key of the namespace without a name if events have slots, else -1
     slot_key: int  # group key of a slot's features without a namespace

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     """Of each action, those of every live config."""
 
 LEANING, UNSURE, NEW = 0.25, 2.0, 0.5
+OF_LINES, USUAL, KEEPS_LOSSES = 0.02, 3.0, 0.999
 EXPLAINED, SLOWEST = 0.2, 0.05
 OF_LEVEL, LEAST_NOISE, YOUNG, LATEST = 0.25, 0.02, 64, 2000
 FIRST, SOON = 512, 0.5
@@ -92,7 +93,9 @@ class Ensemble:
         named: Named | None = None,
     ) -> None:
         self.single, self.most_live, self.n_live = single, live, 1
-        self.new = UNSURE if single else NEW
+        self.new = OF_LINES if single else NEW
+        self.unsure = OF_LINES if single else UNSURE
+        self.fair = [0.0]
         self.asks_rewards = not single and asks != "loss"
         self.asks_losses = single or asks != "reward"
         self.names = () if not members else ON_LINES if single else NAMES
@@ -103,9 +106,8 @@ class Ensemble:
         """Where the weights of scores and those of their levels begin."""
         self.error = self.mean = self.variance = 0.0
         self.n_errors = 0
-        self.squares = Squares(UNSURE)
         self.means = self.names.index("means") if "means" in self.names else -1
-        self.shrinkage = Shrinkage()
+        self.squares, self.shrinkage = Squares(self.unsure), Shrinkage()
         self.begin()
         self.range = 0.0, 0.0
         self.labels = 0.0, 0.0
@@ -118,7 +120,7 @@ class Ensemble:
 
     def begin(self) -> None:
         """Trust the champion, and as much the ridge, if there is one."""
-        self.squares = Squares(UNSURE, self.n + (len(self.firsts) - 1) * (self.n - 1))
+        self.squares = Squares(self.unsure, self.n + (len(self.firsts) - 1) * (self.n - 1))
         trusted = [0, *(self.most_live + at for at, name in enumerate(self.names) if name == "ridge")]
         for at in range(len(self.squares.weights)):
             if at in trusted:
@@ -129,7 +131,8 @@ class Ensemble:
     def test_anew(self) -> None:
         self.n_tests += 1
         self.by_reward, self.by_loss = RewardTest(), LossTest()
-        self.fair = [0.0]
+        if not self.single:
+            self.fair = [0.0]
         self.level = level_of_test(0.05, self.n_tests)
 
     # -- what becomes of the live configs --------------------------------------------------------------
@@ -149,9 +152,23 @@ class Ensemble:
         order = list(range(len(self.squares.weights)))
         for first in self.firsts:
             order[first], order[first + live] = first + live, first
+        change = np.eye(len(self.squares.weights))
+        if self.single:  # the champion's weight is what the others leave of 1
+            spread = self.squares.spread
+            learnt = [at for at in range(1, self.n - 1) if np.count_nonzero(spread[at]) > 1]
+            change[0] = [-1.0 if at in learnt else 0.0 for at in range(len(change))]
         self.squares.weights = self.squares.weights[order]
-        self.squares.spread = self.squares.spread[np.ix_(order, order)]
+        self.squares.spread = (change @ self.squares.spread @ change.T)[np.ix_(order, order)]
+        self.trust_champion()
         self.test_anew()
+
+    def trust_champion(self) -> None:
+        """Give the champion of single lines the weight that the others leave, without a covariance."""
+        if self.single:
+            weights, spread = self.squares.weights, self.squares.spread
+            weights[0] = 1.0 - weights[1 : self.n - 1].sum()
+            spread[0], spread[:, 0] = 0.0, 0.0
+            spread[0, 0] = OF_LINES
 
     def rest(self, names: Collection[str]) -> None:
         """Deactivate members; the weights become those of least squares without their scores."""
@@ -172,12 +189,21 @@ class Ensemble:
             spread[np.ix_(others, others)] -= np.outer(share, spread[at, others])
             weights[at] = spread[at, :] = spread[:, at] = 0.0
             spread[at, at] = self.new
+        self.trust_champion()
 
     def serve(self, who: str) -> None:
         self.serves = who == "ensemble"
         self.test_anew()
 
     # -- an event --------------------------------------------------------------------------------------
+
+    @property
+    def has_scores(self) -> NDArray[np.bool_]:
+        """Return which weights of an event have a score."""
+        found = np.arange(self.n - 1) < self.n_live
+        if self.members is not None:
+            found[self.most_live :] = self.members.works
+        return found
 
     def on_scale(self, cost: float) -> float:
         low, high = self.range
@@ -231,7 +257,7 @@ class Ensemble:
 
     @property
     def predicts(self) -> bool:
-        """Return whether the ensemble predicts: it is proved better or, on bandits, it leads."""
+        """Return whether the ensemble predicts: it is proved better, or it leads."""
         return self.serves or self.leads
 
     def _has_lead(self) -> bool:
@@ -279,7 +305,7 @@ class Ensemble:
             ranking = ensemble if scores_all else champion
             self._test(champion, ensemble, ranking, logged)
             proved = self._verdict()
-            self.leads = not self.single and self._has_lead()
+            self.leads = self.fair[0] > 0 if self.single else self._has_lead()
             trusted = trust(logged, [each[0] for each in live], ranking)
             noise = (1.0 + rank(ranking, logged.action)) / math.sqrt(fairness(logged, len(live)))
             noise /= logged.weight
@@ -287,10 +313,16 @@ class Ensemble:
             bounded = target = self.bounded(logged.cost)
             if scores_all and self.shrinks(len(live)):
                 self._learn_shrinkage(own, logged.action, self.squares.weights @ inputs, target, 1 / noise)
+            error, square = target - self.squares.weights @ inputs, self.error if self.n_errors else 1.0
             self.n_errors = min(self.n_errors + 1, LATEST)
-            self.error += ((target - self.squares.weights @ inputs) ** 2 / noise - self.error) / self.n_errors
+            self.error += (error**2 / noise - self.error) / self.n_errors
             speed = 1.0
-            if not self.single:
+            if self.single:
+                square = max(square, 1e-12)
+                noise *= max(square, abs(error) * math.sqrt(square) / USUAL)
+                target -= inputs[0]
+                inputs[: self.n - 1] -= inputs[0] * self.has_scores
+            else:
                 found = self.on_scale(logged.cost)
                 self.mean += (found - self.mean) / max(self.n_errors / logged.weight, 1)
                 self.variance += ((found - self.mean) ** 2 / noise - self.variance) / self.n_errors
@@ -301,6 +333,7 @@ class Ensemble:
             self.squares.keeps = 1 - speed * (1 - KEEPS)
             self.squares.learn(inputs, target, noise)
             self.squares.cut_off()
+            self.trust_champion()
         low, high = self.range
         cost = logged.cost if bounded is None else low + bounded * (high - low)
         if self.members is not None:
@@ -365,7 +398,10 @@ class Ensemble:
             away = np.mean(np.asarray(champion, float)) - np.mean(np.asarray(ensemble, float))
             moved = [np.float32(score + away) for score in np.asarray(ensemble, float)]
         fair = error(champion) ** 2 - error(moved) ** 2
-        self.fair.append(counts * fair * fairness(logged, len(ensemble)))
+        if self.single:
+            self.fair[0] = KEEPS_LOSSES * self.fair[0] + counts * fair
+        else:
+            self.fair.append(counts * fair * fairness(logged, len(ensemble)))
         counts *= self.rarity(logged.action, len(ensemble))
         reach = None
         if not self.single:

@@ -33,7 +33,7 @@ BINS, FIRST_BINS, GROUPS, LATEST = 24, 12, 8, 128
 WAITING_PLACES = 512
 LEFT, TOGETHER = 64, 3
 MEMORY = 16384
-NAMES = (
+ALL = (
     "features",
     "waves",
     "crosses one by one",
@@ -44,10 +44,12 @@ NAMES = (
     "ridge",
     "means",
     "vectors",
+    "linear",
     "trees",
 )
 LAYER, BASELINE, RIDGE, MEANS = 5, 6, 7, 8
-ON_LINES = (*NAMES[:LAYER], "vectors", "trees")
+NAMES = tuple(name for name in ALL if name != "linear")
+ON_LINES = (*ALL[:LAYER], "vectors", "linear", "trees")
 """Those that do not need several actions."""
 AFTER = 1024
 GROWN = 512 + 32
@@ -171,6 +173,7 @@ class OfAction:
         self.linear = Squares(1 / 3, narrow=True)
         self.ridge = Squares(0.01, narrow=True, keeps=1.0)
         self.vectors = Squares(0.3, narrow=True, keeps=1.0)
+        self.plain = Squares(1 / 3, narrow=True)
         self.waves, self.layer = (Squares(10.0, WAVES, narrow=True) for _ in range(2))
         self.seen = 0
         self.count, self.mean, self.variance = 0, 0.0, 0.0
@@ -236,8 +239,8 @@ class Members:
         trees = self.joint is None and self.events >= GROWN
         means = len(self.actions) > 1 or self.joint is not None
         vectors = self.joint is None and len(self.vectors) > 0
-        scored = True, waves, *self.crosses.works, layer, baseline, ridge, means, vectors, trees
-        able = [each for name, each in zip(NAMES, scored, strict=True) if name in self.names]
+        scored = True, waves, *self.crosses.works, layer, baseline, ridge, means, vectors, True, trees
+        able = [each for name, each in zip(ALL, scored, strict=True) if name in self.names]
         begun = bool(self.actions) or self.joint is not None
         return tuple(each and begun and not rests for each, rests in zip(able, self.rests, strict=True))
 
@@ -269,6 +272,7 @@ class Members:
                 known.linear.grow(self.n_inputs)
                 known.ridge.grow(len(self._plain(linear)))
                 known.vectors.grow(len(in_vectors))
+                known.plain.grow(len(self._plain(linear)))
                 names, keys = self._names(context), self._crossed_with(number, features)
                 own = [
                     float(known.linear.weights @ linear),
@@ -279,12 +283,13 @@ class Members:
                     None if self.joint else self.mean + float(known.ridge.weights @ self._plain(linear)),
                     self.means.score(keys),
                     self.mean_for_vectors + float(known.vectors.weights @ in_vectors),
+                    float(known.plain.weights @ self._plain(linear)),
                     None,
                 ]
                 if not self.joint:
                     at = list(self.actions.values()).index(known)
                     own[-1] = float(of_trees[at]) if at < len(of_trees) else None
-                by_name = dict(zip(NAMES, own, strict=True))
+                by_name = dict(zip(ALL, own, strict=True))
                 for member, (name, works) in enumerate(zip(self.names, self.works, strict=True)):
                     score = by_name[name]
                     if works and score is not None:
@@ -426,13 +431,14 @@ class Members:
         known = self._of(logged, features)
         if known is not None:
             known.seen += 1
-            works = *self.works[:2], *map(self.has, ("layer", "ridge", "vectors"))
+            works = *self.works[:2], *map(self.has, ("layer", "ridge", "vectors", "linear"))
             lessons = (
                 (known.linear, linear, cost),
                 (known.waves, waves, cost),
                 (known.layer, layer, cost),
                 (known.ridge, self._plain(linear), cost - self.mean),
                 (known.vectors, in_vectors, cost - self.mean_for_vectors),
+                (known.plain, self._plain(linear), cost),
             )
             for has, (squares, inputs, target) in zip(works, lessons, strict=True):
                 if has and inputs is not None:

@@ -22,6 +22,7 @@ from onlineauto.engine.ensemble.regression import make_regression
 from onlineauto.engine.ensemble.regression_kernels import learn_regression
 from onlineauto.engine.ensemble.states import MemberStates
 from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, InputKind, Known, Taken
+from onlineauto.features.layout import BINS
 from onlineauto.features.table_kernels import insert
 from onlineauto.jit import Bound, Sealed, SealedRecords
 from onlineauto.state.schema import make, read, save, widen
@@ -158,7 +159,7 @@ class ClassEnsemble:
             self._one = self._bind(2 * (end - begin) + 8)
         one = self._one
         if self._bins_of[0] is not names or len(self._bins_of[1]) != len(names):
-            self._bins_of = names, np.array([name.endswith(b" bins") for name in names], bool)
+            self._bins_of = names, np.array([name.endswith(BINS) for name in names], bool)
         one.rows.start[1] = end - begin
         one.rows.hash[: end - begin] = block.features["hash"][begin:end]
         one.rows.value[: end - begin] = block.features["value"][begin:end]
@@ -298,7 +299,7 @@ def rows_of(block: Block) -> ClassRows:
     """Return the features of a block's events of one line each."""
     span_start, features = block.spans["start"], block.features
     start = span_start[block.lines["start"][block.event_start]]
-    name_bins = [name.endswith(b" bins") for name in block.namespaces.names]
+    name_bins = [name.endswith(BINS) for name in block.namespaces.names]
     crossed = np.zeros(len(features), bool)
     of_spans = ~np.array([*name_bins, False], bool)[block.spans["namespace"][:-1]]
     crossed[span_start[0] : span_start[-1]] = np.repeat(of_spans, np.diff(span_start))

@@ -16,6 +16,10 @@ context was explained count less than later ones. The first events count least, 
 still unknown. Few rewards may be far larger than all others, and would decide on all weights. So members
 and weights learn a cost of a bandit as if it were at most `_FAR` standard deviations from the mean.
 
+On single lines the champion has the rest of 1 as its weight, and the other weights are learnt from what each
+score differs from the champion's. The noise is the mean squared error so far. An error of more than three
+standard deviations counts by its size instead of its square, since one label may be an outlier.
+
 Events of bandits are weighted by the square root of their propensity weight when they are learnt. With the
 whole weight few events would count, if the policy logged most actions seldom.
 
@@ -54,6 +58,7 @@ from onlineauto.engine.ensemble.input_kernels import (
     leave_out_stopped,
     register_event,
     take_inputs,
+    trust_champion,
     works,
 )
 from onlineauto.engine.ensemble.least_squares_kernels import Observed, cut_off, learn_squares
@@ -81,16 +86,21 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.records.ensemble import Ensemble
     from onlineauto.engine.records.loop import Actions, Buffers, Context, Label, LoopRun
+    from onlineauto.engine.records.search import Live
     from onlineauto.features.records import Stream
 
 PRIOR_VARIANCE = 2.0
 """Variance of the constant and of weights that begin above 0, and the maximum of all later on."""
 
 NEW_VARIANCE = 0.5
-"""Variance of a weight of bandits that begins at 0.
+"""Variance of a weight of bandits that begins at 0."""
 
-Such a weight has `PRIOR_VARIANCE` on single lines, whose scale may change.
-"""
+LINE_VARIANCE = 0.02
+"""Variance of a weight of single lines before the first event, and the maximum of all later on."""
+
+_USUAL, _LEAST_SQUARE = 3.0, 1e-12
+"""A line counts less if its error exceeds the first number of standard deviations; the second number is the
+minimum variance of errors, in units of the squared range of labels."""
 
 LEVEL_FACTOR = 0.25
 """Factor of a level as an input, which keeps the weight of the level nearer to 0 at first."""
@@ -361,13 +371,12 @@ def _widen(ensemble: Ensemble, cost: float) -> None:
     for i in range(last + 1, len(ensemble.weights)):
         total += LEVEL_FACTOR * ensemble.weights[i]
     wider = ensemble.range[1] - ensemble.range[0]
-    if ensemble.n_levels > 0:
-        costs, scale = ensemble.costs, width / wider
-        costs[CostSoFar.MEAN] = costs[CostSoFar.MEAN] * scale + (low - ensemble.range[0]) / wider
-        costs[CostSoFar.VARIANCE] *= scale * scale
-        ensemble.error[0] *= scale * scale
-        for i in range(Shrinkage.OWN, len(ensemble.shrinkage)):
-            ensemble.shrinkage[i] *= scale * scale
+    costs, scale = ensemble.costs, width / wider
+    costs[CostSoFar.MEAN] = costs[CostSoFar.MEAN] * scale + (low - ensemble.range[0]) / wider
+    costs[CostSoFar.VARIANCE] *= scale * scale
+    ensemble.error[0] *= scale * scale
+    for i in range(Shrinkage.OWN, len(ensemble.shrinkage)):
+        ensemble.shrinkage[i] *= scale * scale
     ensemble.weights[last] = (
         width * ensemble.weights[last] + (low - ensemble.range[0]) * (1.0 - total)
     ) / wider
@@ -414,7 +423,7 @@ def learn_ensemble(
         cost = ensemble.range[0] + bounded * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:
         _learn_members(context, stream, actions, learnt, cost, trusted)
-        leave_out_stopped(ensemble, buffers.members.scored, PRIOR_VARIANCE if simple else NEW_VARIANCE)
+        leave_out_stopped(ensemble, buffers.members.scored, LINE_VARIANCE if simple else NEW_VARIANCE)
     _widen(ensemble, np.float64(label.cost))
 
 
@@ -470,14 +479,35 @@ def _learn_weights(
         width = ensemble.range[1] - ensemble.range[0]
         own, scaled = ensemble.range[0] + width * (cost - error), ensemble.range[0] + width * cost
         learn_shrinkage(ensemble, score, action, actions.n, scaled, own, 1.0 / noise)
+    square = ensemble.error[0] if ensemble.error[1] > 0.0 else 1.0
     ensemble.error[1] = min(ensemble.error[1] + 1.0, LATEST)
     ensemble.error[0] += (error * error / noise - ensemble.error[0]) / ensemble.error[1]
-    keeps = KEEPS
-    if ensemble.n_levels > 0:
+    keeps, most = KEEPS, PRIOR_VARIANCE
+    if ensemble.n_levels == 0:
+        square, most = max(square, _LEAST_SQUARE), LINE_VARIANCE
+        noise *= square * max(1.0, abs(error) / (_USUAL * math.sqrt(square)))
+        cost -= _compare_with_champion(run.live, inputs, buffers.members.scored)
+    else:
         unexplained = _unexplained_variance(ensemble, _scale_cost(ensemble, label.cost), noise, label.weight)
         noise *= max(unexplained, _YOUNG / ensemble.error[1])
         keeps = 1.0 - (1.0 - KEEPS) * min(max((1.0 - unexplained) / _EXPLAINED, _SLOWEST), 1.0)
     learn_squares(
         ensemble.weights, ensemble.spread, inputs, ensemble.scratch[1], Observed(cost, noise, keeps, 1)
     )
-    cut_off(ensemble.spread, len(inputs), PRIOR_VARIANCE, ensemble.scratch[1])
+    cut_off(ensemble.spread, len(inputs), most, ensemble.scratch[1])
+    if ensemble.n_levels == 0:
+        trust_champion(ensemble.weights, last)
+
+
+@inline_kernel
+def _compare_with_champion(live: Live, inputs: NDArray[np.float64], scored: NDArray[np.bool_]) -> np.float64:
+    """Replace each score in the inputs of a line by its difference from the champion's, which is returned."""
+    champion, last, members = inputs[0], constant_of(live.ensemble), len(live.ensemble.members.rests)
+    for slot in range(live.n):
+        short_loop()
+        inputs[slot] -= champion
+    for at in range(members):
+        short_loop()
+        if scored[at]:
+            inputs[last - members + at] -= champion
+    return champion

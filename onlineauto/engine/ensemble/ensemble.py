@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import NEW_VARIANCE, PRIOR_VARIANCE
+from onlineauto.engine.ensemble.combiner_kernels import LINE_VARIANCE, NEW_VARIANCE, PRIOR_VARIANCE
 from onlineauto.engine.ensemble.inputs import INPUTS_VERSION, make_inputs, read_inputs
 from onlineauto.engine.ensemble.member import LEARNT, Needs, Sizes, Work
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, needs_of, states_of
@@ -48,10 +48,10 @@ def make_ensemble(
 ) -> Ensemble:
     """Return the ensemble of `live_configs` and members before the first event; it learns if it is `on`.
 
-    For `simple` lines it has no levels, and no members that need several actions. `cells` is the number of
-    cells of a table of weights.
+    For `simple` lines it has no levels, and no members that need several actions; members of lines alone are
+    for these only. `cells` is the number of cells of a table of weights.
     """
-    members = [each for each in members if on and (each.on_lines or not simple)]
+    members = [each for each in members if on and (each.on_lines if simple else each.on_actions)]
     needs = _needs_of(members)
     others = live_configs + len(needs) if on else 0
     n_levels = 0 if simple else others
@@ -122,7 +122,12 @@ def able_scores(ensemble: Ensemble) -> dict[str, bool]:
 
 def new_variance(ensemble: Ensemble) -> float:
     """Return the variance of a weight that begins at 0."""
-    return NEW_VARIANCE if ensemble.n_levels else PRIOR_VARIANCE
+    return NEW_VARIANCE if ensemble.n_levels else LINE_VARIANCE
+
+
+def most_variance(ensemble: Ensemble) -> float:
+    """Return the maximum variance of a weight."""
+    return PRIOR_VARIANCE if ensemble.n_levels else LINE_VARIANCE
 
 
 def begin(ensemble: Ensemble) -> None:
@@ -131,8 +136,8 @@ def begin(ensemble: Ensemble) -> None:
     for member in states_of(ensemble).members:
         ensemble.weights[weight_of(ensemble, member.names[0])] = member.first_weight
     ensemble.weights[0] = 1.0 - ensemble.weights.sum()
-    variances = np.where(ensemble.weights > 0.0, PRIOR_VARIANCE, new_variance(ensemble))
-    variances[constant_of(ensemble)] = PRIOR_VARIANCE
+    variances = np.where(ensemble.weights > 0.0, most_variance(ensemble), new_variance(ensemble))
+    variances[constant_of(ensemble)] = most_variance(ensemble)
     ensemble.spread[:] = np.diag(variances)
 
 
@@ -165,8 +170,34 @@ def exchange(ensemble: Ensemble, live: int, other: int = 0) -> None:
     if not ensemble.on:
         return
     one, two = _indices(ensemble, live), _indices(ensemble, other)
+    if not ensemble.n_levels and 0 in (live, other):
+        _complete_champion(ensemble)
     for array in (ensemble.weights, ensemble.spread, ensemble.spread.T):
         array[two + one] = array[one + two]
+    _reduce_champion(ensemble)
+
+
+def _complete_champion(ensemble: Ensemble) -> None:
+    """Fill the covariance of the champion of single lines, whose weight is what the other scores leave of 1.
+
+    Weights that were not learnt yet are 0 for certain, whatever the variance with which they will begin.
+    """
+    spread, last = ensemble.spread, constant_of(ensemble)
+    learnt = [at for at in range(1, last) if np.count_nonzero(spread[at]) > 1]
+    spread[0] = -spread[learnt].sum(axis=0)
+    spread[:, 0] = spread[0]
+    spread[0, 0] = -spread[0, learnt].sum()
+
+
+def _reduce_champion(ensemble: Ensemble) -> None:
+    """Give the champion of single lines the rest of 1 as its weight, without a covariance."""
+    if not ensemble.n_levels:
+        ensemble.weights[0] = 1.0
+        for at in range(1, constant_of(ensemble)):  # in the order of `trust_champion`, for the same last bits
+            ensemble.weights[0] -= ensemble.weights[at]
+        if _learns(ensemble):
+            ensemble.spread[0] = ensemble.spread[:, 0] = 0.0
+            ensemble.spread[0, 0] = LINE_VARIANCE
 
 
 def promote(ensemble: Ensemble, live: int, n: int) -> None:
@@ -192,6 +223,7 @@ def rest(ensemble: Ensemble, names: Collection[str]) -> None:
                 ensemble.weights, ensemble.spread, variance, *_indices(ensemble, _first_weight(ensemble) + at)
             )
         ensemble.members.rests[at] = name in names
+    _reduce_champion(ensemble)
 
 
 def _first_weight(ensemble: Ensemble) -> int:
@@ -231,6 +263,7 @@ def drop_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
     for at, name in enumerate(names_of(ensemble), _first_weight(ensemble)):
         if not can_work[name] and np.count_nonzero(copy.spread[at]) > 1:  # else it has not worked yet
             _leave_out(copy.weights, copy.spread, new_variance(ensemble), *_indices(ensemble, at))
+    _reduce_champion(copy)
     return copy
 
 
@@ -246,8 +279,9 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
         if name in resting:
             left = [each for each in _indices(ensemble, at) if np.count_nonzero(spread[each]) > 1]
             _leave_out(weights, spread, new_variance(ensemble), *left)  # one that rests is left out already
-    # The noise of bandits is in units of the variance of costs, and so is the covariance.
+    # The noise of bandits is in units of the variance of costs, like the covariance. That of lines is not.
     can_work, error = able_scores(ensemble), float(max(ensemble.error[0], ensemble.costs[CostSoFar.VARIANCE]))
+    error = error if ensemble.n_levels else float(error > 0)
     result = {
         name: float(weights[at] ** 2 / (spread[at, at] * error)) if error > 0 else 0.0
         for name, at in indices.items()
@@ -296,10 +330,10 @@ def terms(ensemble: Ensemble) -> dict[str, tuple[float, str]]:
 
 def test_anew(ensemble: Ensemble, level: float) -> None:
     """Restart both tests of the ensemble, with a probability of error of `level`; a lead stays."""
-    leads = ensemble.test.leads[0]
-    for array in ensemble.test:
-        array[...] = 0
-    ensemble.test.level[0], ensemble.test.leads[0] = level, leads
+    for name, array in ensemble.test._asdict().items():
+        if name != "leads" and (name != "fair" or ensemble.n_levels):
+            array[...] = 0
+    ensemble.test.level[0] = level
 
 
 def predicts(ensemble: Ensemble) -> bool:
@@ -393,6 +427,7 @@ def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> No
             pairs.append((at, live + score_names.index(name)))
         else:
             _leave_out(weights, spread, variance, *([at, last + 1 + at] if ensemble.n_levels else [at]))
+            weights[0] += 0.0 if ensemble.n_levels else 1.0 - weights[:last].sum()
     pairs += [(last + 1 + at, constant + 1 + to) for at, to in pairs] if ensemble.n_levels else []
     stored_indices, indices = map(list, zip((last, constant), *pairs, strict=True))
     ensemble.weights[:] = 0.0
@@ -431,6 +466,7 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
         for at, name in enumerate(names_of(ensemble), _first_weight(ensemble)):
             if name in member.names:
                 _leave_out(ensemble.weights, ensemble.spread, variance, *_indices(ensemble, at))
+                _reduce_champion(ensemble)
         if not is_new:
             cold.append(member.name)
     if cold:

@@ -3,8 +3,10 @@
 The tests compare the ensemble with the champion, like a challenger with the champion: by rewards, and by
 losses on logged actions. On single lines the ensemble is compared with the mix, by losses.
 
-A proof takes hundreds of events, and meanwhile the champion may predict far worse. So the ensemble of a
-bandit also predicts while it *leads*: as long as neither losses nor rewards speak against it.
+A proof takes hundreds of events, and meanwhile the champion may predict far worse. So the ensemble
+also predicts while it *leads*: for bandits, as long as neither losses nor rewards speak against it. On single
+lines every event tells the loss of both, so the ensemble leads while its loss over about the last 1,000 lines
+is less.
 
 The test of losses weights events by the rarity of their action, which needs few events. But the
 propensity-weighted losses must lean towards the ensemble too, and in them the ensemble has the champion's
@@ -71,6 +73,9 @@ _LEADS = 0.5
 
 _WIDE = 10.0
 """Width of the range of costs, in standard deviations, beyond which losses must do so."""
+
+_KEEPS = 0.999
+"""Part of the earlier losses of single lines that a line retains."""
 
 _ZERO = np.float32(0)
 _HALF = np.float32(0.5)
@@ -182,8 +187,9 @@ def test_losses(
         moved = np.float64(clip(shared, _shift_to_champion(score, action, n)))
     fair = times * counts * ((champion - cost) ** 2 - (moved - cost) ** 2) * fairness(label, n)
     if math.isfinite(fair):
-        test.fair[0] += fair
-        test.fair[1] += fair * fair
+        keeps = _KEEPS if run.task.shape == Shape.SIMPLE else 1.0
+        test.fair[0] = keeps * test.fair[0] + fair
+        test.fair[1] = keeps * test.fair[1] + fair * fair
     rare = rarity(run.live, action, n)
     if run.task.shape == Shape.SIMPLE:
         observe_any_difference(test.loss, test.loss_spread, rare * gain, 0.0)
@@ -295,9 +301,9 @@ def _has_lead(live: Live) -> bool:
 
 @inline_kernel
 def note_lead(live: Live) -> None:
-    """Note whether the ensemble of a bandit leads, and since which learnt event."""
-    leads = live.ensemble.test.leads
-    if live.ensemble.n_levels == 0 or not _has_lead(live):
+    """Note whether the ensemble leads, and since which learnt event; lines are judged by the latest losses."""
+    leads, lines = live.ensemble.test.leads, live.ensemble.n_levels == 0
+    if live.ensemble.test.fair[0] <= 0.0 if lines else not _has_lead(live):
         leads[0] = 0
     elif leads[0] == 0:
         leads[0] = live.tally[Tally.LEARNT] + 1

@@ -104,8 +104,12 @@ def used_features(run: LoopRun, span: int) -> tuple[int, int]:
 
 @inline_kernel
 def features_of(run: LoopRun, span: int) -> tuple[int, int]:
-    """Return the begin and the end of the features of a namespace in a line; ignored ones have none."""
-    spans, ignored = run.stream.spans, run.layout.ignore[run.layout.key[run.stream.spans[span].namespace]]
+    """Return the begin and the end of the features of a namespace in a line; ignored ones have none.
+
+    Bins of a number of a single line have none either, because members make their own bins.
+    """
+    spans, key = run.stream.spans, run.layout.key[run.stream.spans[span].namespace]
+    ignored = run.layout.ignore[key] or (run.task.shape == Shape.SIMPLE and run.layout.bins[key])
     return spans[span].start, spans[span].start if ignored else spans[span + 1].start
 
 
@@ -515,6 +519,14 @@ def constant_of(ensemble: Ensemble) -> int:
     return len(ensemble.weights) - ensemble.n_levels - 1
 
 
+@inline_kernel
+def trust_champion(weights: NDArray[np.float64], constant: int) -> None:
+    """Give the champion of single lines the weight that the other scores leave of 1."""
+    weights[0] = 1.0
+    for at in range(1, constant):
+        weights[0] -= weights[at]
+
+
 @kernel
 def leave_out_stopped(ensemble: Ensemble, scored: NDArray[np.bool_], initial_variance: float) -> None:
     """Remove the weights of the scores that were computed for this event and are no longer computed."""
@@ -529,3 +541,5 @@ def leave_out_stopped(ensemble: Ensemble, scored: NDArray[np.bool_], initial_var
             leave_out(
                 ensemble.weights, ensemble.spread, constant + 1 + at, initial_variance, ensemble.scratch[1]
             )
+        else:
+            trust_champion(ensemble.weights, constant)

@@ -306,6 +306,11 @@ class Member(EnsembleLearner):
         """True if single lines have the member: not all of its scores need several actions."""
         return any(needs.least_actions < 2 for needs in self.needs)
 
+    @property
+    def on_actions(self) -> bool:
+        """True if bandits have the member: its scores are not for single lines alone."""
+        return any(needs.most_actions > 1 for needs in self.needs)
+
     @abstractmethod
     def kernels(self) -> Kernels:
         """Return the member's kernels."""

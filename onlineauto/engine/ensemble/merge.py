@@ -32,9 +32,8 @@ from onlineauto.engine.ensemble.combiner_kernels import (
     KEEPS,
     LATEST,
     LEVEL_FACTOR,
-    PRIOR_VARIANCE,
 )
-from onlineauto.engine.ensemble.ensemble import drop_stopped
+from onlineauto.engine.ensemble.ensemble import drop_stopped, most_variance
 from onlineauto.engine.ensemble.shrinkage_kernels import SHRINKAGE_KEEPS
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, states_of
 from onlineauto.engine.ensemble.vector_kernels import PROJECTION
@@ -100,7 +99,9 @@ def merge_ensembles(
     parts = shares(learnt, exponential_retention(_retention(began, sums, learnt)), ordered=ordered)
     faded = shares(learnt, exponential_retention(SHRINKAGE_KEEPS), ordered=ordered)
     all_weights = [ensemble.weights for ensemble in everyone]
-    weights, spread = merge_squares(began, sums, parts, PRIOR_VARIANCE, weights_of=all_weights)
+    weights, spread = merge_squares(began, sums, parts, most_variance(base), weights_of=all_weights)
+    if not base.n_levels:
+        weights[0] += 1.0 - weights[: constant_of(base)].sum()  # the champion's
     return base._replace(
         weights=weights,
         spread=spread,
@@ -205,11 +206,10 @@ def _widen_range(ensemble: Ensemble, widest: NDArray[np.float64]) -> Ensemble:
         weights[constant] = scale * weights[constant] + lower * (1.0 - others)
         spread[constant] *= scale
         spread[:, constant] *= scale
-        if ensemble.n_levels > 0:
-            costs[CostSoFar.MEAN] = scale * costs[CostSoFar.MEAN] + lower
-            costs[CostSoFar.VARIANCE] *= scale * scale
-            error[0] *= scale * scale
-            shrinkage[Shrinkage.OWN :] *= scale * scale
+        costs[CostSoFar.MEAN] = scale * costs[CostSoFar.MEAN] + lower
+        costs[CostSoFar.VARIANCE] *= scale * scale
+        error[0] *= scale * scale
+        shrinkage[Shrinkage.OWN :] *= scale * scale
     return ensemble._replace(
         weights=weights, spread=spread, range=widest, error=error, costs=costs, shrinkage=shrinkage
     )

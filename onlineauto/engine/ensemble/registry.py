@@ -89,6 +89,7 @@ MEMBERS = Members(
         "ridge": Entry("strongly regularised least squares on features, for rare or noisy rewards"),
         "means": Entry("the mean cost of each action or feature of an action, whatever the context"),
         "vectors": Entry("least squares on all numbers of vectors, such as embeddings"),
+        "linear": Entry("least squares on the features of single lines, without bins"),
         "trees": Entry(
             "boosted trees of numbers and words, fitted again as events double, later every 16,384",
             classes=True,

@@ -55,7 +55,7 @@ class RidgeScratch(NamedTuple):
 
 
 @inline_kernel
-def _take(state: RidgeState, buffers: Buffers, scratch: RidgeScratch) -> int:
+def take_unbinned(state: RidgeState, buffers: Buffers, scratch: RidgeScratch) -> int:
     """Fill the values with the inputs of an event that are not bins; return how many there are."""
     n = state.regression.prepared[Prepared.INPUTS]
     for i in range(n):
@@ -69,7 +69,7 @@ def score_ridge(
 ) -> None:
     """Score the actions of an event."""
     buffers, known = context.buffers, context.buffers.members.known
-    n = _take(state, buffers, scratch)
+    n = take_unbinned(state, buffers, scratch)
     for action in range(part.begin, part.end):
         short_loop()
         if known[action] >= 0:
@@ -91,7 +91,7 @@ def learn_ridge(
     n_seen = members.inputs.seen
     state.mean[0] += (lesson.cost - mean) / max((n_seen[MOST_ACTIONS] + 1) / lesson.weight, 1.0)
     if lesson.known >= 0 and works(members, lesson.score):
-        n = _take(state, context.buffers, scratch)
+        n = take_unbinned(state, context.buffers, scratch)
         less = Lesson(
             lesson.action,
             lesson.known,
