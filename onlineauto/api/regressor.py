@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
+from onlineauto.api.lags import MOST_LAGS, Lags
 from onlineauto.api.numbers import Moments, TypicalSize, as_float
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from onlineauto.api.single_lines import Features
     from onlineauto.api.tables import Rows
     from onlineauto.features.block import Block
+    from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.workspace.option_types import LearnerOptions
 
 _POWERS = {"squared": 2, "classic": 2, "expectile": 2, "quantile": 1}
@@ -73,6 +75,11 @@ class AutoMLRegressor(SingleLines):
         are none. Without a search, these are the interactions.
     hash_bits : int
         The weights are a table of 2^hash_bits rows.
+    lags : int
+        Number of last labels that are features of each event, with their differences, 0 to 20: for a series
+        of events in order of time. An event that is learnt after its prediction has the labels that were
+        known at its prediction; the last 1,024 predicted events are remembered for this. The names ``lag 1``
+        and ``change 1`` and so on are reserved.
     **options
         Further options of a model, named as on the command line.
 
@@ -91,6 +98,7 @@ class AutoMLRegressor(SingleLines):
         seed: int = 0,
         begin_with: Sequence[str] = (),
         hash_bits: int = HASH_BITS,
+        lags: int = 0,
         **options: Unpack[LearnerOptions],
     ) -> None:
         flags: dict[str, Any] = {"loss_function": loss, "link": link, **options}
@@ -100,6 +108,9 @@ class AutoMLRegressor(SingleLines):
         super().__init__(
             flags, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
         )
+        if not isinstance(lags, int) or not 0 <= lags <= MOST_LAGS:
+            raise OptionError(f"lags is a whole number from 0 to {MOST_LAGS}, not {lags!r}")
+        self._lags = Lags(lags)
         labelled = link is None and not any(name in options for name in _LABEL_OPTIONS)
         self._power = _POWERS.get(loss, 0) if labelled else 0
         self._labels, self._range = Moments(), _NO_RANGE
@@ -137,17 +148,35 @@ class AutoMLRegressor(SingleLines):
         """
         if isinstance(features, Mapping):
             with self._lock:
-                return self._natural(float(self._workspace.predict({"context": self._encode(features)})[0]))
+                event = {"context": self._encode(self._complete(features))}
+                return self._natural(float(self._workspace.predict(event)[0]))
+        return self._predict_rows(features, awaits=True)
+
+    def _predict_rows(self, features: Rows, *, awaits: bool) -> NDArray[np.float64]:
+        """Return the labels of many events; `awaits` says that their labels may be learnt later."""
         rows = list(rows_of(features))
         if not rows:
             return np.empty(0)
         with self._lock:
             (mean, unit), (low, high) = self._scale(), self._limits()
+            rows = [self._lags.complete(row, awaits=awaits) for row in rows]
             predicted = self._workspace.predict_block(self._block_of(rows)).prediction.astype(float)
             return np.clip(mean + unit * predicted, low, high)
 
     def _respond(self, rows: Rows) -> NDArray[np.float64]:
-        return self.predict(rows)[:, np.newaxis]
+        return self._predict_rows(rows, awaits=False)[:, np.newaxis]
+
+    @property
+    def _together(self) -> int:
+        return 1 if self._lags.n else super()._together
+
+    def _complete(self, features: Features, *, learns: bool = False) -> Features:
+        return self._lags.complete(features, learns=learns, awaits=not learns)
+
+    def _learn_lines(self, block: Block, problems: Diagnostics) -> None:
+        if self._lags.n:
+            raise InputError("lags needs rows of features by name: fit mappings, a frame or arrays, no text")
+        super()._learn_lines(block, problems)
 
     @property
     def _standardises(self) -> bool:
@@ -201,6 +230,7 @@ class AutoMLRegressor(SingleLines):
         verdict = self._size.judge(label, before=largest)
         if verdict == RUINED:
             self._labels, self._range = Moments(), _NO_RANGE
+            self._lags.forget()
             return Outlier.BEGINS_AGAIN
         if verdict == BEYOND:
             return Outlier.FAR_COST
@@ -221,6 +251,7 @@ class AutoMLRegressor(SingleLines):
     def _count_label(self, label: float, weight: float) -> None:
         """Add a learnt label to the statistics."""
         self._labels.add(label, weight)
+        self._lags.add(label)
         self._range = min(self._range[0], label), max(self._range[1], label)
 
     def _learn_one(self, event: dict[str, Any], label: float) -> int:
@@ -300,12 +331,13 @@ class AutoMLRegressor(SingleLines):
             "labels": msgspec.to_builtins(self._labels),
             "range": list(self._range) if self._labels.weight else [],
             "sizes": msgspec.to_builtins([self._size, self._weight]),
-        }
+        } | ({"lags": msgspec.to_builtins(self._lags)} if self._lags.n else {})
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self._power = msgspec.convert(state["power"], int)
         self._labels = msgspec.convert(state["labels"], Moments)
+        self._lags = msgspec.convert(state.get("lags", {}), Lags)
         self._accept_labels()
         self._size, self._weight = msgspec.convert(state["sizes"], tuple[TypicalSize, TypicalSize])
         self._range = msgspec.convert(state["range"] or _NO_RANGE, tuple[float, float])

@@ -51,9 +51,6 @@ if TYPE_CHECKING:
 Features: TypeAlias = "Mapping[Any, Any]"
 """Features by name, or by namespace: numbers, texts, truth values, lists of names, nested mappings."""
 
-_TOGETHER = 256
-"""Maximum number of events in one call."""
-
 
 @hide_class_name
 class SingleLines(AutoModel):
@@ -120,7 +117,7 @@ class SingleLines(AutoModel):
         if is_missing(y):
             raise InputError(f"the label is missing: {y!r}; leave out events without a label")
         with self._lock:
-            features = named(features, self._workspace.identities)
+            features = self._complete(named(features, self._workspace.identities), learns=True)
             event: dict[str, Any] = {"context": self._encode(features)}
             label, event["weight"] = self._check_label(y), check_weight(weight, "event")
             if far := self._numbers.first_far(features):
@@ -153,6 +150,15 @@ class SingleLines(AutoModel):
         ]
         return named_block(events, self._names)
 
+    @property
+    def _together(self) -> int:
+        """The maximum number of events in one call."""
+        return 256
+
+    def _complete(self, features: Features, *, learns: bool = False) -> Features:  # noqa: ARG002
+        """Return the features of an event with those that the model adds to them."""
+        return features
+
     def _encode(self, features: Features) -> dict[str, Any]:
         if not isinstance(features, Mapping):
             hint = "; fit and predict take frames" if is_frame(features) else ""
@@ -182,7 +188,8 @@ class SingleLines(AutoModel):
                 continue
             try:
                 label = self._check_label(example.label, labels)
-                example = example._replace(features=named(example.features, self._workspace.identities))
+                features = named(example.features, self._workspace.identities)
+                example = example._replace(features=self._complete(features, learns=True))
                 mapping = {"context": self._encode(example.features), "label": 0, "weight": example.weight}
                 event = named_event(mapping, where=where)
                 if far := self._numbers.first_far(example.features):
@@ -340,7 +347,7 @@ class SingleLines(AutoModel):
         with progress_bar(show=progress, total=total, unit=unit) as bar:
             feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown)
             examples, blocks = _examples_or_blocks(source)
-            n, taken = 0, list(islice(examples, _TOGETHER))
+            n, taken = 0, list(islice(examples, self._together))
             while taken:
                 with self._lock:
                     problem = self._learn_examples(taken, n, problems)
@@ -348,7 +355,7 @@ class SingleLines(AutoModel):
                     raise problem
                 n += len(taken)
                 bar.advance(len(taken))
-                taken = list(islice(examples, _TOGETHER))
+                taken = list(islice(examples, self._together))
             for block in feed(blocks, self._workspace.configuration, problems):
                 n += len(block)
                 with self._lock:
