@@ -326,12 +326,16 @@ class AutoMLRegressor(SingleLines):
         return outlier
 
     def _extra_state(self) -> dict[str, Any]:
-        return super()._extra_state() | {
-            "power": self._power,
-            "labels": msgspec.to_builtins(self._labels),
-            "range": list(self._range) if self._labels.weight else [],
-            "sizes": msgspec.to_builtins([self._size, self._weight]),
-        } | ({"lags": msgspec.to_builtins(self._lags)} if self._lags.n else {})
+        return (
+            super()._extra_state()
+            | {
+                "power": self._power,
+                "labels": msgspec.to_builtins(self._labels),
+                "range": list(self._range) if self._labels.weight else [],
+                "sizes": msgspec.to_builtins([self._size, self._weight]),
+            }
+            | ({"lags": msgspec.to_builtins(self._lags)} if self._lags.n else {})
+        )
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

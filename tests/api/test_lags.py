@@ -38,7 +38,9 @@ def test_an_event_is_learnt_with_the_labels_that_its_prediction_had() -> None:
     lags.add(4.0)
     seen = lags.complete({"hour": 1}, awaits=True)
     lags.add(9.0)
-    assert lags.complete({"hour": 1}, learns=True) == seen == {"hour": 1, "lag 1": 4, "lag 2": 1, "change 1": 3}
+    assert (
+        lags.complete({"hour": 1}, learns=True) == seen == {"hour": 1, "lag 1": 4, "lag 2": 1, "change 1": 3}
+    )
     assert lags.complete({"hour": 1}, learns=True)["lag 1"] == 9.0  # learnt once, so nothing is awaited
 
 

@@ -301,7 +301,7 @@ def _has_lead(live: Live) -> bool:
 
 @inline_kernel
 def note_lead(live: Live) -> None:
-    """Note whether the ensemble leads, and since which learnt event; lines are judged by the latest losses."""
+    """Note whether the ensemble leads, and since which learnt event; on lines, by the latest losses."""
     leads, lines = live.ensemble.test.leads, live.ensemble.n_levels == 0
     if live.ensemble.test.fair[0] <= 0.0 if lines else not _has_lead(live):
         leads[0] = 0
