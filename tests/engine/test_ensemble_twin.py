@@ -236,9 +236,7 @@ def test_ensemble_equals_the_reference_implementation(case: Case) -> None:
             close(ensemble.test.loss[[BETTER, WORSE]], [twin.by_loss.better, twin.by_loss.worse])
             fair = sum(twin.fair), sum(each**2 for each in twin.fair)
             compared = 1 if single else 2
-                np.testing.assert_allclose(
-                    ensemble.test.fair[:compared], fair[:compared], rtol=1e-3, atol=1e-3
-                )
+            np.testing.assert_allclose(ensemble.test.fair[:compared], fair[:compared], rtol=1e-3, atol=1e-3)
         follow(twin, after)
         happened |= {line.get("who", "") for line in decided}
         happened |= {"exchange"} if any(line["decision"] == "swap" for line in after) else set()
