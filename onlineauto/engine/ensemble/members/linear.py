@@ -54,7 +54,7 @@ class Linear(Ridge):
     name = "linear"
     first_weight = 0.0
     least_squares = (UNSURE, KEEPS)
-    needs = (Needs(most_features=MOST_FEATURES, most_actions=1, inputs=True),)
+    needs = (Needs(most_actions=1, inputs=True),)
 
     def kernels(self) -> Kernels:
         """Return the member's kernels."""
