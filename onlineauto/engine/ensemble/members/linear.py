@@ -21,7 +21,6 @@ from onlineauto.engine.ensemble.members.ridge import (
     take_unbinned,
 )
 from onlineauto.engine.ensemble.regression_kernels import KEEPS
-from onlineauto.engine.records.ensemble import MOST_FEATURES
 from onlineauto.jit import call_at, entry_kernel
 
 if TYPE_CHECKING:
