@@ -312,7 +312,8 @@ class Ensemble:
             inputs = self.inputs(live, own, logged.action)
             bounded = target = self.bounded(logged.cost)
             if scores_all and self.shrinks(len(live)):
-                self._learn_shrinkage(own, logged.action, self.squares.weights @ inputs, target, 1 / noise)
+                counts = math.sqrt(1 + rank(ranking, logged.action)) / noise
+                self._learn_shrinkage(own, logged.action, self.squares.weights @ inputs, target, counts)
             error, square = target - self.squares.weights @ inputs, self.error if self.n_errors else 1.0
             self.n_errors = min(self.n_errors + 1, LATEST)
             self.error += (error**2 / noise - self.error) / self.n_errors

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.naive.crosses import KEEPS, LATEST, SURE, cell_of
 
-UNSURE, LEAST_NOISE, BITS = 0.1, 0.02, 16
+UNSURE, LEAST_NOISE, BITS = 0.03, 0.02, 16
 SHRINKAGE_KEEPS = 0.9998
 
 

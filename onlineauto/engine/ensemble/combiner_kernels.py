@@ -478,7 +478,8 @@ def _learn_weights(
     if shrinks:
         width = ensemble.range[1] - ensemble.range[0]
         own, scaled = ensemble.range[0] + width * (cost - error), ensemble.range[0] + width * cost
-        learn_shrinkage(ensemble, score, action, actions.n, scaled, own, 1.0 / noise)
+        counts = math.sqrt(rank(score, action, actions.n, ranking) + 1) / noise
+        learn_shrinkage(ensemble, score, action, actions.n, scaled, own, counts)
     square = ensemble.error[0] if ensemble.error[1] > 0.0 else 1.0
     ensemble.error[1] = min(ensemble.error[1] + 1.0, LATEST)
     ensemble.error[0] += (error * error / noise - ensemble.error[0]) / ensemble.error[1]

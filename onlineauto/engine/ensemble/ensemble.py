@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 VERSION = 2
 """Version of the ensemble's section in a model file."""
 
+_FEW_CHALLENGERS = 3
+"""Number of challengers from which on the sum of the first variances of their weights is the same."""
+
 
 def make_ensemble(
     live_configs: int,
@@ -130,6 +133,12 @@ def most_variance(ensemble: Ensemble) -> float:
     return PRIOR_VARIANCE if ensemble.n_levels else LINE_VARIANCE
 
 
+def _challenger_variance(ensemble: Ensemble) -> float:
+    """Return the first variance of a challenger's weight; those of many challengers of a bandit are smaller."""
+    share = _FEW_CHALLENGERS / max(_first_weight(ensemble) - 1, 1) if ensemble.n_levels else 1.0
+    return new_variance(ensemble) * min(share, 1.0)
+
+
 def begin(ensemble: Ensemble) -> None:
     """Give members their first weights, and the champion the rest; make every weight uncertain."""
     ensemble.weights[:] = 0.0
@@ -137,6 +146,8 @@ def begin(ensemble: Ensemble) -> None:
         ensemble.weights[weight_of(ensemble, member.names[0])] = member.first_weight
     ensemble.weights[0] = 1.0 - ensemble.weights.sum()
     variances = np.where(ensemble.weights > 0.0, most_variance(ensemble), new_variance(ensemble))
+    for live in range(1, _first_weight(ensemble)):
+        variances[_indices(ensemble, live)] = _challenger_variance(ensemble)
     variances[constant_of(ensemble)] = most_variance(ensemble)
     ensemble.spread[:] = np.diag(variances)
 
@@ -157,7 +168,7 @@ def join(ensemble: Ensemble, live: int) -> None:
         ensemble.weights[champion] += ensemble.weights[at]
         ensemble.weights[at] = 0.0
         ensemble.spread[at] = ensemble.spread[:, at] = 0.0
-        ensemble.spread[at, at] = new_variance(ensemble)
+        ensemble.spread[at, at] = _challenger_variance(ensemble)
 
 
 def _indices(ensemble: Ensemble, at: int) -> list[int]:

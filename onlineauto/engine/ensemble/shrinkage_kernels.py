@@ -8,7 +8,8 @@ score is
 
 where a level is the mean over the actions of an event, and `mean` is the score of the member `means`, which
 knows no context. α and β, from 0 to 1, are learnt by least squares with slow forgetting from the logged
-actions: of the difference between the cost and the level. Before the first event both are 1/2.
+actions: of the difference between the cost and the level. An event counts as in the combiner, but for the
+root of its rank only: with many actions, few events would count else. Before the first event both are 1/2.
 
 Source: Efron and Morris, *Data analysis using Stein's estimator and its generalizations*, 1975.
 """

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Buffers, Context, LoopRun
     from onlineauto.features.records import Stream
 
-_UNSURE = 0.1
+_UNSURE = 0.03
 """Variance of an effect before the first event, in units of the variance of the costs."""
 _FEWEST_CELLS, _MOST_CELLS = 1 << 12, 1 << 16
 
