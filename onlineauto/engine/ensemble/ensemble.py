@@ -134,7 +134,7 @@ def most_variance(ensemble: Ensemble) -> float:
 
 
 def _challenger_variance(ensemble: Ensemble) -> float:
-    """Return the first variance of a challenger's weight; those of many challengers of a bandit are smaller."""
+    """Return the first variance of a challenger's weight, which is smaller if a bandit has many of them."""
     share = _FEW_CHALLENGERS / max(_first_weight(ensemble) - 1, 1) if ensemble.n_levels else 1.0
     return new_variance(ensemble) * min(share, 1.0)
 
