@@ -120,7 +120,7 @@ def warm_up() -> None:
 
 def _use_blocks() -> None:
     """Learn events from Python values, check them like a file of blocks, hash a field of VW's files."""
-    drawing = Workspace(cb_explore_adf=True, cb_sample=True, hash_bits=8, hash_seed=1)
+    drawing = Workspace(cb_explore_adf=True, cb_sample=True, hash_bits=8, hash_seed=1, ngram="2")
     event = {"actions": [{"a": {"x": 1}}]}
     single = Workspace(cb_explore_adf=True, hash_bits=8)
     for _ in range(3):  # the third event finds everything that the first two have created

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.errors import OptionError
 from onlineauto.features.gram_kernels import BlockRecords, GramRules, write_grams
-from onlineauto.features.options import FeatureOptions, letters_of
+from onlineauto.features.options import gram_offsets, gram_sizes, number_for
 from onlineauto.features.records import FEATURE, SPAN, largest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
-    from onlineauto.options import Configuration
-
-_MOST: Final = 1000
-"""Maximum number of kinds of n-grams of a namespace, each of which is one more feature for a word."""
-GRAMS: Final = ("ngram", "skips")
-"""Names of the options."""
-_WORD: Final = re.compile(r"(.*?)(\d+)", re.DOTALL)
+    from onlineauto.features.options import FeatureOptions
 
 
 class Grams:
@@ -38,8 +28,7 @@ class Grams:
     """
 
     def __init__(self, options: FeatureOptions, *, bytewise: bool) -> None:
-        self._sizes = [_parsed(text, "--ngram", bytewise=bytewise) for text in options.ngram]
-        self._skips = [_parsed(text, "--skips", bytewise=bytewise) for text in options.skips]
+        self._sizes, self._skips = gram_sizes(options, bytewise=bytewise)
         self._bytewise = bytewise
         self._known: dict[tuple[int, int], list[tuple[int, ...]]] = {}
 
@@ -49,12 +38,9 @@ class Grams:
 
     def offsets_of(self, name: bytes) -> list[tuple[int, ...]]:
         """Return the kinds of n-grams of a namespace in VW's order: the positions of the words."""
-        size, skips = (
-            next((number for letter, number in reversed(each) if name.startswith(letter)), 0)
-            for each in (self._sizes, self._skips)
-        )
+        size, skips = number_for(name, self._sizes), number_for(name, self._skips)
         if (size, skips) not in self._known:
-            self._known[size, skips] = offsets(size, skips)
+            self._known[size, skips] = gram_offsets(size, skips)
         return self._known[size, skips]
 
     def expand(self, block: Block, key: NDArray[np.int32]) -> Block:
@@ -79,49 +65,3 @@ class Grams:
         target = BlockRecords(block.lines.copy(), spans, features)
         n_spans, n_features = write_grams(source, target, rules)
         return replace(block, lines=target.lines, spans=spans[: n_spans + 1], features=features[:n_features])
-
-
-def offsets(size: int, skips: int) -> list[tuple[int, ...]]:
-    """Return all n-grams of up to `size` words with up to `skips` words left out, in VW's order.
-
-    >>> offsets(3, 1)
-    [(0, 1), (0, 2), (0, 1, 2), (0, 1, 3), (0, 2, 3)]
-    """
-    found: list[tuple[int, ...]] = []
-
-    def add(left: int, skips_left: int, words: tuple[int, ...], skipped: int) -> None:
-        if left == 0:
-            found.append(words)
-            return
-        add(left - 1, skips_left, (*words, words[-1] + 1 + skipped), 0)
-        if skips_left:
-            add(left, skips_left - 1, words, skipped + 1)
-
-    for words in range(1, size):
-        add(words, skips, (0,), 0)
-        if len(found) > _MOST:
-            raise OptionError(
-                f"--ngram {size} with --skips {skips} gives more than {_MOST} features per word"
-            )
-    return found
-
-
-def check_grams(configuration: Configuration) -> None:
-    """Reject malformed or too many n-grams."""
-    options, bytewise = configuration[FeatureOptions], bool(configuration.first_result("bytewise_letters"))
-    if options.skips and not options.ngram:
-        raise OptionError("--skips leaves out words of n-grams: give --ngram, too")
-    grams = Grams(options, bytewise=bytewise)
-    for text in options.ngram:
-        grams.offsets_of(_parsed(text, "--ngram", bytewise=bytewise)[0])
-
-
-def _parsed(text: str, flag: str, *, bytewise: bool) -> tuple[bytes, int]:
-    """Return the letter of a namespace, or b"" for all, and the number of words."""
-    match = _WORD.fullmatch(text)
-    letters: Sequence[bytes] = letters_of(match[1], bytewise=bytewise) if match else ()
-    if match is None or len(letters) > 1 or int(match[2]) > 99:
-        raise OptionError(
-            f"{flag} {text!r} is not a number up to 99, such as 2, or a2 for namespaces that begin with a"
-        )
-    return (letters[0] if letters else b""), int(match[2])

@@ -11,6 +11,11 @@ from onlineauto.errors import OptionError
 from onlineauto.options import Configuration, option
 
 _HEX: Final = re.compile(rb"\\x([0-9a-fA-F]{2})")
+_GRAMS: Final = re.compile(r"(.*?)(\d+)", re.DOTALL)
+_MOST_GRAMS: Final = 1000
+"""Maximum number of kinds of n-grams of a namespace, each of which is one more feature for a word."""
+GRAMS: Final = ("ngram", "skips")
+"""Names of the options of n-grams."""
 _GREEDY: Final = "every word up to the next option belongs to it; a data file goes before it or after -d"
 
 
@@ -185,3 +190,64 @@ def _check_full_names(text: str) -> None:
             raise OptionError(
                 f"{flag} {text!r}: ':' stands for any namespace and cannot be part of the name {term!r}"
             )
+
+
+def gram_offsets(size: int, skips: int) -> list[tuple[int, ...]]:
+    """Return all n-grams of up to `size` words with up to `skips` words left out, in VW's order.
+
+    >>> gram_offsets(3, 1)
+    [(0, 1), (0, 2), (0, 1, 2), (0, 1, 3), (0, 2, 3)]
+    """
+    found: list[tuple[int, ...]] = []
+
+    def add(left: int, skips_left: int, words: tuple[int, ...], skipped: int) -> None:
+        if left == 0:
+            found.append(words)
+            return
+        add(left - 1, skips_left, (*words, words[-1] + 1 + skipped), 0)
+        if skips_left:
+            add(left, skips_left - 1, words, skipped + 1)
+
+    for words in range(1, size):
+        add(words, skips, (0,), 0)
+        if len(found) > _MOST_GRAMS:
+            raise OptionError(
+                f"--ngram {size} with --skips {skips} gives more than {_MOST_GRAMS} features per word"
+            )
+    return found
+
+
+def gram_sizes(
+    options: FeatureOptions, *, bytewise: bool
+) -> tuple[list[tuple[bytes, int]], list[tuple[bytes, int]]]:
+    """Return the words of ``--ngram`` and of ``--skips``: letter of a namespace, b"" for all, and number."""
+    return (
+        [_parsed(text, "--ngram", bytewise=bytewise) for text in options.ngram],
+        [_parsed(text, "--skips", bytewise=bytewise) for text in options.skips],
+    )
+
+
+def number_for(name: bytes, words: list[tuple[bytes, int]]) -> int:
+    """Return the number of the last word whose letter begins the name of a namespace, or 0."""
+    return next((number for letter, number in reversed(words) if name.startswith(letter)), 0)
+
+
+def check_grams(configuration: Configuration) -> None:
+    """Reject malformed or too many n-grams."""
+    options, bytewise = configuration[FeatureOptions], bool(configuration.first_result("bytewise_letters"))
+    if options.skips and not options.ngram:
+        raise OptionError("--skips leaves out words of n-grams: give --ngram, too")
+    words = gram_sizes(options, bytewise=bytewise)
+    for letter, _ in (*words[0], *words[1]):
+        gram_offsets(*(number_for(letter, each) for each in words))
+
+
+def _parsed(text: str, flag: str, *, bytewise: bool) -> tuple[bytes, int]:
+    """Return the letter of a namespace, or b"" for all, and the number of words."""
+    match = _GRAMS.fullmatch(text)
+    letters = letters_of(match[1], bytewise=bytewise) if match else ()
+    if match is None or len(letters) > 1 or int(match[2]) > 99:
+        raise OptionError(
+            f"{flag} {text!r} is not a number up to 99, such as 2, or a2 for namespaces that begin with a"
+        )
+    return (letters[0] if letters else b""), int(match[2])

@@ -81,7 +81,7 @@ def blocks_of(values: Numbers, folder: Path) -> Iterable[tuple[str, Block]]:
     """Yield a block with the numbers in namespace ``v`` of the shared line, from each source type."""
     mapping = event_readers(CONFIGURATION).mapping
     for name, array_of in ARRAYS.items():
-        event = {"context": {"v": array_of(values)}, "actions": ARMS}
+        event: dict[str, Any] = {"context": {"v": array_of(values)}, "actions": ARMS}
         yield f"dict of {name}", mapping.parse_one(event)
         yield f"dicts of {name}", next(from_dicts([event]))
         yield f"nested {name}", mapping.parse_one(event | {"context": {"u": {"v": array_of(values)}}})

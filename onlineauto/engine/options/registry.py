@@ -13,8 +13,7 @@ from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.cost_range import check_cost_range
 from onlineauto.explorers.options import EXPLORER_GROUPS, check_explorer, check_one_explorer, choose_explorer
-from onlineauto.features.grams import check_grams
-from onlineauto.features.options import FeatureOptions, check_interactions
+from onlineauto.features.options import FeatureOptions, check_grams, check_interactions
 from onlineauto.formats.options import InputOptions, check_format
 from onlineauto.learners.options import (
     CbOptions,

@@ -18,9 +18,8 @@ from onlineauto.errors import OptionError
 from onlineauto.explorers.kinds.first import left_to_explore
 from onlineauto.explorers.options import choose_explorer
 from onlineauto.explorers.ranking_kernels import LEARNT as EXPLORED
-from onlineauto.features.grams import GRAMS
 from onlineauto.features.interactions import WILDCARD, parse_full_names
-from onlineauto.features.options import FeatureOptions, unescape
+from onlineauto.features.options import GRAMS, FeatureOptions, unescape
 from onlineauto.features.slots import INDEX_NAME
 from onlineauto.interop.vw.file import VwDescent, VwFile, VwHead, VwShape, vw_file_bytes
 from onlineauto.interop.vw.model import estimator_of, fields_of

@@ -11,7 +11,7 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.exact.semantics import EXACT
 from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.explorers.options import choose_explorer
-from onlineauto.features.grams import GRAMS
+from onlineauto.features.options import GRAMS
 from onlineauto.interop.vw.file import VwShape
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import make_rule

@@ -21,9 +21,8 @@ from onlineauto.estimators.robust_kernels import HISTOGRAM, LOW, LOWER, MID, SUM
 from onlineauto.explorers.kinds.first import left_to_explore
 from onlineauto.explorers.options import choose_explorer
 from onlineauto.explorers.ranking_kernels import LEARNT
-from onlineauto.features.grams import GRAMS
 from onlineauto.features.hash_kernels import murmur3
-from onlineauto.features.options import FeatureOptions
+from onlineauto.features.options import GRAMS, FeatureOptions
 from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRAVITY,
