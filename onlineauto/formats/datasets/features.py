@@ -192,9 +192,10 @@ class Encoder:
                 length = np.diff(start)
                 position = np.arange(len(value)) - np.repeat(start[:-1], length)
                 hashes = (position + self.names.namespaces.hashes[number]).astype(np.uint32)
-                in_vector = np.repeat(length >= LEAST_VECTOR, length)
-                with_zeros = np.where(np.isnan(value), np.float32(0), value)
-                value = np.where(in_vector, with_zeros, without_zeros(value))
+                absent = (value == 0) | np.isnan(value)
+                if absent.any():
+                    in_vector = np.repeat(length >= LEAST_VECTOR, length)[absent]
+                    value[absent] = np.where(in_vector, np.float32(0), np.float32(np.nan))
         return ColumnFeatures(namespace, hashes, code, value, start, too_long, title, array)
 
     def encode_values(
