@@ -67,7 +67,8 @@ def test_what_is_beyond_a_limit_stops_nothing_and_is_saved(actions: int, words: 
     whole = learnt(events[:150])
     tally = inputs_of(whole).tally
     assert tally[Known.ACTIONS] == actions
-    assert tally[Known.FEATURES] == min(words + 1 if actions <= MOST_ACTIONS else 10**6, MOST_FEATURES)
+    own = actions if actions > MOST_ACTIONS else 0  # joined actions have inputs too
+    assert tally[Known.FEATURES] == min(1 + words + own, MOST_FEATURES)
     able = able_scores(ensemble_of(whole))
     assert able["features"]
     assert able["ridge"] == (actions <= MOST_ACTIONS)

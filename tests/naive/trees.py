@@ -252,7 +252,8 @@ class CostTrees:
         for row in self.rows:
             row.pop(at, None)
         if self.model is not None:
-            self.model.inputs = [-1 if each == at else each for each in self.model.inputs]
+            inputs = [-1 if each == at else each for each in self.model.inputs]
+            self.model = self.model._replace(inputs=inputs)
 
     def _fit(self, k: int) -> Model:
         begin, rows = len(self.rows), self.rows[-ROWS:]
