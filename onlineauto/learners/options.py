@@ -60,7 +60,8 @@ class UpdateOptions:
         override=True,
         minimum=0,
         metavar="RATE",
-        tunable=Log(1e-4, 10.0, write=_write_rate),
+        # Where context says little, a rate far below the default one is best.
+        tunable=Log(1e-4, 10.0, factors=(4.0, 0.125), write=_write_rate),
     )
     power_t: float = option(
         0.5,

@@ -115,7 +115,7 @@ def test_single_lines_have_no_actions() -> None:
     assert found == [
         config(b"aa", b"ab", b"bb"),
         config().with_setting("learning_rate", 2.0),
-        config().with_setting("learning_rate", 0.125),
+        config().with_setting("learning_rate", 0.0625),
     ]
 
 
@@ -123,7 +123,7 @@ def test_proposed_settings_are_neighbours_of_the_champions() -> None:
     searched = frozenset({"learning_rate"})
     champion = config(b"ay").with_setting("learning_rate", 2.0)
     found = proposals(champion, replace(SPACE, searched=searched, defaults={"learning_rate": 0.5}))
-    assert [dict(each.settings) for each in found] == [{"learning_rate": 8.0}, {"learning_rate": 0.5}]
+    assert [dict(each.settings) for each in found] == [{"learning_rate": 8.0}, {"learning_rate": 0.25}]
     assert {each.elements for each in found} == {champion.elements}
 
 

@@ -91,7 +91,7 @@ CASES = [
     case("more numbers in names than may be", lambda: named(150, stems=80), "names"),
     case("a layer", lambda: odd(1500, numbers=1, shuffled=True), "layer"),
     case("a layer, and then other actions", lambda: odd(1100) + others(60, actions=3), "layer"),
-    case("a layer, and then many actions", lambda: odd(1100) + in_turns(others(80, actions=33)), "joint"),
+    case("a layer, and then many actions", lambda: odd(1100) + in_turns(others(80, actions=35)), "joint"),
     case(
         "a layer that is given up, and features",
         lambda: odd(1400, numbers=1, actions=3),
