@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from onlineauto.cli.verb import default_text
 from onlineauto.engine.ensemble.member import ANY, Needs
 from onlineauto.engine.ensemble.registry import MEMBERS, member_of
+from onlineauto.engine.ensemble.vector_kernels import FEW
 from onlineauto.engine.options.registry import COMMAND_LINE
 from onlineauto.engine.records.ensemble import MOST_ACTIONS
 from onlineauto.options import options_of, title_of
@@ -162,6 +163,8 @@ def _needs(needs: Needs) -> Iterator[str]:
         yield f"at least {needs.least_actions} actions"
     if needs.numbers:
         yield f"a number, unless there are more than {MOST_ACTIONS} actions"
+    if needs.vectors:
+        yield f"a vector of more than {FEW} numbers"
     if needs.events:
         yield f"{needs.events:,} learnt events"
     if needs.upon:

@@ -48,8 +48,8 @@ PROJECTION = 1 << 57
 """Key of the first projection among the inputs; see `Inputs.feature`."""
 
 _ROUNDS = 16
-_FAR, _LARGEST = np.float32(4.0), np.float32(np.finfo(np.float32).max)
-_NAN, _INFINITY = np.float32(math.nan), np.float32(math.inf)
+_FAR, _LARGEST = 4.0, np.float32(np.finfo(np.float32).max)
+_NAN = np.float32(math.nan)
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _GOLDEN, _TOP = np.uint64(GOLDEN), np.uint64(63)
 
@@ -110,11 +110,11 @@ def _standardise(
 
     A number that is not finite becomes 0.
     """
-    scale = _ONE / np.float32(math.sqrt(len(values)))
+    scale = 1.0 / math.sqrt(len(values))
     for i in range(len(values)):
-        spread = math.sqrt(np.float32(variance[i])) if variance[i] > 0.0 else _INFINITY
-        distance = min(max((values[i] - np.float32(mean[i])) / spread, -_FAR), _FAR)
-        numbers[i] = scale * distance if abs(values[i]) <= _LARGEST else _ZERO
+        spread = math.sqrt(variance[i]) if variance[i] > 0.0 else math.inf
+        distance = min(max((np.float64(values[i]) - mean[i]) / spread, -_FAR), _FAR)
+        numbers[i] = np.float32(scale * distance) if abs(values[i]) <= _LARGEST else _ZERO
 
 
 @inline_kernel
@@ -147,6 +147,15 @@ def projection_of(vectors: InputVectors, taken: Taken, direction: int) -> float:
     return dot(vectors.basis[direction], taken.vectors[0, 1:], n)
 
 
+@inline_kernel
+def _has_numbers(values: NDArray[np.float32]) -> bool:
+    """Return whether any of the values is finite, as in each vector that is not missing."""
+    at = 0
+    while at < len(values) and not abs(values[at]) <= _LARGEST:
+        at += 1
+    return at < len(values)
+
+
 @kernel
 def _see_values(
     mean: NDArray[np.float64], variance: NDArray[np.float64], values: NDArray[np.float32], part: float
@@ -175,7 +184,7 @@ def see_vectors(vectors: InputVectors, taken: Taken) -> bool:
     for v in range(counts[InVectors.VECTORS]):
         short_loop()
         values = taken.vectors[1, 1 + starts[v] : 1 + starts[v + 1]]
-        if abs(values[0]) <= _LARGEST:
+        if _has_numbers(values):
             vectors.vector_seen[v] += 1
             seen = max(seen, vectors.vector_seen[v])
             part = 1.0 / min(np.float64(vectors.vector_seen[v]), MEMORY)
@@ -222,7 +231,7 @@ def variance_of(vectors: InputVectors, direction: int) -> float:
     n, row, total = vectors.vectors[InVectors.NUMBERS], vectors.basis[direction], 0.0
     for i in range(n):
         total += row[i] * dot(vectors.products[i], row, n)
-    return max(total / vectors.vectors[InVectors.SUMMED], 0.0)
+    return max(float(total / vectors.vectors[InVectors.SUMMED]), 0.0)
 
 
 @kernel
