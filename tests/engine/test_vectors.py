@@ -66,7 +66,8 @@ def test_vectors_are_read_like_their_reference_implementation() -> None:
             make_basis(inputs)
         twin.see(runs)
     assert len(twin) == n == MOST_IN_VECTORS
-    np.testing.assert_allclose(inputs.vector_mean, [x for each in twin.known.values() for x in each.mean])
+    means = [x for each in twin.known.values() for x in each.mean]
+    np.testing.assert_allclose(inputs.vector_mean, means, rtol=1e-5)
     assert inputs.vectors[InVectors.PROJECTED] == len(twin.basis) == PROJECTED
     np.testing.assert_allclose(inputs.basis @ inputs.basis.T, np.eye(PROJECTED), atol=1e-5)
 
