@@ -1,6 +1,7 @@
 """The ensemble of AutoMLClassifier, which learns all classes at once."""
 
 import io
+import math
 import random
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from onlineauto import AutoMLClassifier, OptionError
 from onlineauto.engine.ensemble.class_ensemble import ClassEnsemble, rows_of
+from onlineauto.engine.ensemble.class_kernels import Lately
 from onlineauto.engine.ensemble.member import Sizes
 from onlineauto.engine.ensemble.members.features import UNSURE
 from onlineauto.engine.ensemble.registry import DEFAULT
@@ -210,3 +212,29 @@ def test_a_model_that_learnt_huge_weights_can_be_loaded() -> None:
     for number in draw.random(700):
         model.learn({"x": float(number)}, int(number > 0.5), weight=1e15)
     assert sum(reloaded(model).predict_proba({"x": 0.9}).values()) == pytest.approx(1.0)
+
+
+def exchanged(n: int) -> list[tuple[dict[str, float], str]]:
+    """Return rows of five classes, each with another meaning in the second half."""
+    draw = np.random.default_rng(3)
+    rows = []
+    for event in range(n):
+        code = int(draw.integers(5))
+        x, y = np.array([math.cos(code), math.sin(code)]) + 0.1 * draw.normal(size=2)
+        rows.append(({"x": float(x), "y": float(y)}, f"class {(code + 2 * (2 * event >= n)) % 5}"))
+    return rows
+
+
+def test_what_was_learnt_is_forgotten_when_predictions_collapse() -> None:
+    rows, one, many = exchanged(2000), AutoMLClassifier(), AutoMLClassifier()
+    right = []
+    for features, label in rows:
+        right.append(bool(one.labels) and one.predict(features) == label)
+        one.learn(features, label)
+    many.fit(rows)
+    assert one.predict_proba(rows[0][0]) == many.predict_proba(rows[0][0])
+    assert np.mean(right[500:1000]) > 0.9
+    assert np.mean(right[1000:1100]) < 0.5
+    assert np.mean(right[1200:]) > 0.9
+    lately = many._ensemble._classes.lately
+    assert lately[Lately.EVENTS] < 1000  # counted from the restart on

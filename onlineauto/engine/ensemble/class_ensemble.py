@@ -12,6 +12,7 @@ from onlineauto.engine.ensemble.class_kernels import (
     ClassEvent,
     ClassRows,
     ClassUnits,
+    Lately,
     Targets,
     run_classes,
 )
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.state.stored import Stored
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the section of a model file."""
 _FEW = 2
 _NONE = np.zeros(0, np.int64)
@@ -144,9 +145,21 @@ class ClassEnsemble:
         weight = block.lines["weight"][block.event_start[:-1]].astype(np.float64)
         logs = np.zeros((n, k)) if searched is None else np.log(np.maximum(searched, 1e-9))
         result = np.empty((n, k))
-        classes, event = self._seal()
-        run_classes(classes.record, event.record, rows, Targets(code, weight), logs, result)
+        begin = 0
+        while begin < n:
+            classes, event = self._seal()
+            part = rows._replace(start=rows.start[begin:])
+            targets = Targets(code[begin:], weight[begin:])
+            run_classes(classes.record, event.record, part, targets, logs[begin:], result[begin:])
+            begin += self._forget_collapsed() or n
         return result
+
+    def _forget_collapsed(self) -> int:
+        """Begin again if predictions have collapsed; return the number of events of the call so far, or 0."""
+        collapsed = int(self._classes.lately[Lately.COLLAPSED])
+        if collapsed:
+            self.begin_again()
+        return collapsed
 
     def _run_one(self, block: Block, code: int, searched: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Run one event, without packing arguments, which takes as long as the kernel."""
@@ -169,6 +182,7 @@ class ClassEnsemble:
         one.targets.code[0], one.targets.weight[0] = code, block.lines["weight"][line]
         one.searched[0] = 0.0 if searched is None else np.log(np.maximum(searched[0], 1e-9))
         one.run()
+        self._forget_collapsed()
         return one.result.copy()
 
     def _bind(self, capacity: int) -> _OneEvent:

@@ -3,12 +3,14 @@
 Members score classes instead of actions; see `onlineauto.engine.ensemble.member`. The combiner is a
 multinomial logistic regression on their scores, with one weight a score for all classes, learnt by Newton's
 method. Two further scores are the share of the events of each class so far and, while there are two classes,
-the probability by the search of the first class.
+the probability by the search of the first class. If predictions collapse, everything that was learnt is
+forgotten; see `_collapses`.
 """
 
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -31,11 +33,27 @@ _KEEPS, PRIOR = 0.9998, 5.0
 _NEW = 4.0
 """Events of a class after which the combiner learns from it with half the weight."""
 
+_FAST, _SLOW, _OLD = 64.0, 2048.0, 512.0
+"""Numbers of learnt events over which the two shares of right predictions are averaged, and the minimum
+number of learnt events before predictions may collapse."""
+_COLLAPSE, _SURE = 0.25, 6.0
+"""Predictions collapse if less than the first part of their advantage over the most frequent class is left,
+and if the fall is more than the second number of standard deviations."""
+
 _MOST = 1e30
 """The largest weight that a file may have: larger ones overflow in products."""
 
 
 _BOUNDED = between(-_MOST, _MOST)
+
+
+class Lately(IntEnum):
+    """Entries of `Classes.lately`."""
+
+    FAST = 0  # share of right predictions of the latest events
+    SLOW = 1  # the same of many more events
+    EVENTS = 2  # number of learnt events
+    COLLAPSED = 3  # number of events of the call when predictions collapsed; 0 if they did not
 
 
 @record
@@ -54,6 +72,8 @@ class Classes(NamedTuple):
     # The level of each class, and its information
     level: NDArray[np.float64] = field("classes", read=_BOUNDED)
     level_information: NDArray[np.float64] = field("classes", read=between(0.0, _MOST))
+    # How often predictions were right, see `Lately`
+    lately: NDArray[np.float64] = field(len(Lately), read=between(0.0, _MOST), since=2)
     inputs: Inputs = untouched()
     begins: NDArray[np.int64] = untouched()  # the first score of each member
     states: NDArray[np.int64] = untouched()  # addresses of the members' states; see `MemberStates`
@@ -258,6 +278,29 @@ def _learn(classes: Classes, event: ClassEvent, code: int, weight: float, k: int
     classes.share[code] += weight
 
 
+@inline_kernel
+def _collapses(classes: Classes, event: ClassEvent, code: int, k: int) -> bool:
+    """Note whether a prediction was right; return whether predictions have collapsed.
+
+    What was learnt then belongs to a concept that has ended, and members that forget nothing would carry it
+    on for thousands of events.
+    """
+    lately, best, most, total = classes.lately, 0, 0.0, 0.0
+    for c in range(k):
+        best = c if event.chance[c] > event.chance[best] else best
+        most = max(most, classes.share[c])
+        total += classes.share[c]
+    lately[Lately.EVENTS] += 1.0
+    right, n = 1.0 if best == code else 0.0, lately[Lately.EVENTS]
+    lately[Lately.FAST] += (right - lately[Lately.FAST]) / min(n, _FAST)
+    lately[Lately.SLOW] += (right - lately[Lately.SLOW]) / min(n, _SLOW)
+    if n < _OLD or not total > 0.0:
+        return False
+    fast, slow, chance = lately[Lately.FAST], lately[Lately.SLOW], most / total
+    deviation = math.sqrt(slow * (1.0 - slow) / (2.0 * _FAST))
+    return bool(fast < min(chance + _COLLAPSE * (slow - chance), slow - _SURE * deviation))
+
+
 @entry_kernel
 def run_classes(
     classes: Classes,
@@ -269,9 +312,11 @@ def run_classes(
 ) -> None:
     """Write the probabilities of each event, float64[n_events, n_classes], and learn those with a class.
 
-    `searched` has the logarithm of the probability by which the search of a class predicts it, or 0.
+    `searched` has the logarithm of the probability by which the search of a class predicts it, or 0. The
+    kernel stops after an event whose prediction collapses, and notes the number of events so far.
     """
     k, inputs = result.shape[1], classes.inputs
+    classes.lately[Lately.COLLAPSED] = 0.0
     for index in range(len(result)):
         code, weight = targets.code[index], targets.weight[index]
         learns = code >= 0 and weight > 0.0
@@ -285,4 +330,7 @@ def run_classes(
             result[index, c] = event.chance[c]
         if learns:
             inputs.seen[-1] += 1
+            if _collapses(classes, event, code, k):
+                classes.lately[Lately.COLLAPSED] = index + 1
+                return
             _learn(classes, event, code, weight, k)

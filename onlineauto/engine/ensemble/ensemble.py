@@ -189,7 +189,7 @@ def exchange(ensemble: Ensemble, live: int, other: int = 0) -> None:
 
 
 def _complete_champion(ensemble: Ensemble) -> None:
-    """Fill the covariance of the champion of single lines, whose weight is what the other scores leave of 1.
+    """Fill the covariance of the champion of single lines, whose weight is what the others leave of 1.
 
     Weights that were not learnt yet are 0 for certain, whatever the variance with which they will begin.
     """
@@ -290,7 +290,7 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
         if name in resting:
             left = [each for each in _indices(ensemble, at) if np.count_nonzero(spread[each]) > 1]
             _leave_out(weights, spread, new_variance(ensemble), *left)  # one that rests is left out already
-    # The noise of bandits is in units of the variance of costs, like the covariance. That of lines is not.
+    # The noise of bandits is in units of the variance of costs, and so is the covariance, but not on lines.
     can_work, error = able_scores(ensemble), float(max(ensemble.error[0], ensemble.costs[CostSoFar.VARIANCE]))
     error = error if ensemble.n_levels else float(error > 0)
     result = {

@@ -1,8 +1,9 @@
 """Linear: least squares on the features of single lines, numbers included, without bins.
 
-Without bins there are few weights, so the regression is soon sure of them, and goes on where a number
-exceeds all earlier ones: the last label, a trend. Source: Haykin, *Adaptive filter theory*, chapter on
-recursive least squares.
+Without bins there are few weights, so the regression is soon sure of them, and extrapolates where a number
+exceeds all earlier ones: the last label, a trend.
+
+Source: Haykin, *Adaptive filter theory*, chapter on recursive least squares.
 """
 
 from __future__ import annotations
