@@ -88,21 +88,6 @@ class Ours:
             self.predict_proba_one = self._model.predict_proba
 
 
-class LastLabel:
-    """The label of the last event."""
-
-    def __init__(self) -> None:
-        self._label = 0.0
-
-    def predict_one(self, _: dict[str, Any]) -> float:
-        """Return the last label."""
-        return self._label
-
-    def learn_one(self, _: dict[str, Any], label: float) -> None:
-        """Keep a label."""
-        self._label = label
-
-
 class LeastSquares:
     """Recursive least squares on standardised numbers and on texts; nothing is forgotten."""
 
