@@ -380,7 +380,7 @@ def _restore_model(stored: Stored, trees: Trees, model: int, n_inputs: int) -> i
         raise stored["split"].fail(f"at most {trees.split.shape[1]} trees of {len(column)} columns")
     trees.outputs[model], trees.columns[model] = k, len(column)
     trees.column[model, : len(column)] = column
-    trees.place[model, known] = np.flatnonzero(column)
+    trees.place[model, column] = np.arange(len(column))
     trees.split[model, :n] = split
     threshold = stored["threshold"].array(np.float32, (n, DEPTH))
     if np.isnan(threshold).any():

@@ -166,7 +166,7 @@ def test_a_forged_state_is_rejected() -> None:
         {"weight": -state["weight"]},
         {"fit": 0, "next": None},
         {"next": growing | {"split": growing["split"] + np.uint8(64)}},
-        {"next": growing | {"column": growing["column"] * 0}},
+        {"next": growing | {"column": growing["column"] * 0 + 1}},
         {"next": growing | {"leaf": growing["leaf"][..., :1]}},
         {"next": growing | {"threshold": growing["threshold"] * np.float32(np.nan)}},
         {"next": growing | {"base": growing["base"][:1]}},
