@@ -146,7 +146,7 @@ def test_model_has_the_champion_before_the_ensemble_is_proved_better() -> None:
     young = Workspace(**BANDIT).fit(odd(100, numbers=2))
     assert young.searching.predicts[0] == "champion"
     assert small(young) == saved(young, predict_only=True) == saved(young, predict_only="champion")
-    lines = Workspace(**LINES).fit(bent(100))
+    lines = Workspace(**LINES).fit(bent(1))
     assert lines.searching.predicts[0] == "mix"
     assert Workspace.load(small(lines), testonly=True).searching.predicts[0] == "mix"
 
