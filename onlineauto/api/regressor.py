@@ -108,9 +108,9 @@ class AutoMLRegressor(SingleLines):
         super().__init__(
             flags, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
         )
-        if not isinstance(lags, int) or not 0 <= lags <= MOST_LAGS:
+        if lags not in range(MOST_LAGS + 1):
             raise OptionError(f"lags is a whole number from 0 to {MOST_LAGS}, not {lags!r}")
-        self._lags = Lags(lags)
+        self._lags = Lags(int(lags))
         labelled = link is None and not any(name in options for name in _LABEL_OPTIONS)
         self._power = _POWERS.get(loss, 0) if labelled else 0
         self._labels, self._range = Moments(), _NO_RANGE
