@@ -11,7 +11,7 @@ import numpy as np
 from tests.naive.crosses import KEEPS, LATEST, SURE, cell_of
 
 UNSURE, LEAST_NOISE, BITS = 0.03, 0.02, 16
-SHRINKAGE_KEEPS = 0.9998
+SHRINKAGE_KEEPS, PRIOR_SPREAD = 0.9998, 0.5
 
 
 class Means:
@@ -72,14 +72,13 @@ class Shrinkage:
         self.rows = [(a, b, c, SHRINKAGE_KEEPS * each) for a, b, c, each in self.rows]
         self.rows.append((own, mean, cost, count))
         a, b, c, counts = np.array(self.rows).T
-        share = 1 / max(counts.sum(), 1)
-        # one event of the mean size each: alpha is 1/2, and alpha + beta is 1
-        x = np.vstack([np.column_stack([a, b]), [[math.sqrt(share * counts @ a**2), 0], [0, 0]]])
-        y = np.append(c, [0.5 * x[-2, 0], 0])
-        x[-1] = y[-1] = math.sqrt(share * counts @ b**2)
-        weights = np.sqrt(np.append(counts, [1, 1]))
-        if not (np.abs(a).max() > 0 and np.abs(b).max() > 0):
+        sure = math.sqrt(counts @ c**2 / counts.sum()) / PRIOR_SPREAD
+        if not sure > 0:
             return
+        # two further rows, of the prior: alpha is 1/2, and alpha + beta is 1
+        x = np.vstack([np.column_stack([a, b]), [[sure, 0], [sure, sure]]])
+        y = np.append(c, [0.5 * sure, sure])
+        weights = np.sqrt(np.append(counts, [1, 1]))
 
         def loss(factors: tuple[float, float]) -> float:
             return float(np.sum((weights * (y - x @ factors)) ** 2))

@@ -34,8 +34,8 @@ SHRINKAGE_KEEPS = 0.9998
 _FIRST = 0.5
 """Both factors before the first event."""
 
-_PRIOR_EVENTS = 1.0
-"""Number of events that the first factors count for."""
+_PRIOR_VARIANCE = 0.25
+"""Variance of both factors before the first event."""
 
 
 @inline_kernel
@@ -64,14 +64,15 @@ def means_column(ensemble: Ensemble, score: NDArray[np.float32]) -> int:
 def find_factors(sums: NDArray[np.float64]) -> tuple[float, float]:
     """Return both factors, α and β: the least squares solution between 0 and 1, given the sums.
 
-    The prior is α = 1/2 and α + β = 1, with the weight of one event of the mean size.
+    The prior is normal, with the means 1/2 of α and 1 of α + β. The variance of the costs is the noise.
     """
-    share = _PRIOR_EVENTS / max(sums[Shrinkage.EVENTS], _PRIOR_EVENTS)
-    own, means = share * sums[Shrinkage.OWN], share * sums[Shrinkage.MEANS]
-    a, b, c = sums[Shrinkage.OWN] + own + means, sums[Shrinkage.BOTH] + means, sums[Shrinkage.MEANS] + means
-    u, v = sums[Shrinkage.OWN_COST] + _FIRST * own + means, sums[Shrinkage.MEANS_COST] + means
+    if not (sums[Shrinkage.EVENTS] > 0.0 and sums[Shrinkage.COST] > 0.0):
+        return _FIRST, _FIRST
+    prior = sums[Shrinkage.COST] / (sums[Shrinkage.EVENTS] * _PRIOR_VARIANCE)
+    a, b, c = sums[Shrinkage.OWN] + 2.0 * prior, sums[Shrinkage.BOTH] + prior, sums[Shrinkage.MEANS] + prior
+    u, v = sums[Shrinkage.OWN_COST] + (1.0 + _FIRST) * prior, sums[Shrinkage.MEANS_COST] + prior
     determinant = a * c - b * b
-    if not (own > 0.0 and means > 0.0 and determinant > 0.0):
+    if not determinant > 0.0:
         return _FIRST, _FIRST
     alpha, beta = (u * c - v * b) / determinant, (v * a - u * b) / determinant
     if not (0.0 <= alpha <= 1.0 and 0.0 <= beta <= 1.0):  # the solution is on an edge of the square
@@ -131,3 +132,4 @@ def learn_shrinkage(
     sums[Shrinkage.MEANS] += weight * y * y
     sums[Shrinkage.OWN_COST] += weight * x * z
     sums[Shrinkage.MEANS_COST] += weight * y * z
+    sums[Shrinkage.COST] += weight * z * z

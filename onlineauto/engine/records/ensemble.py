@@ -93,6 +93,7 @@ class Shrinkage(IntEnum):
     MEANS = 3  # squared differences of the scores of `means` from their level
     OWN_COST = 4  # products of the ensemble's differences and those of the costs
     MEANS_COST = 5  # products of the differences of `means` and of the costs
+    COST = 6  # squared differences of the costs
 
 
 class Known(IntEnum):
