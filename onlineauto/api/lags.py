@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from onlineauto.errors import InputError
+from onlineauto.features.lags import lag_names
+from onlineauto.features.options import MOST_LAGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-MOST_LAGS = 20
-"""Maximum number of lags: each is two of the 64 numbers that members of the ensemble may know."""
 
 _WAITING = 1024
 """Maximum number of predicted events whose labels are awaited."""
@@ -52,9 +51,7 @@ class Lags(msgspec.Struct):
         """
         if not self.n:
             return features
-        if taken := {f"{name} {k}" for name in ("lag", "change") for k in range(1, self.n + 1)} & {
-            str(name) for name in features
-        }:
+        if taken := set(lag_names(self.n)) & {str(name) for name in features}:
             raise InputError(f"the feature name {min(taken)!r} is reserved, since lags={self.n}: rename it")
         labels = self.latest
         if learns and self.waiting:
@@ -66,11 +63,7 @@ class Lags(msgspec.Struct):
             if len(self.waiting) > _WAITING:
                 del self.waiting[next(iter(self.waiting))]
         changes = [later - earlier for later, earlier in pairwise(labels)]
-        return (
-            dict(features)
-            | {f"lag {k}": label for k, label in enumerate(labels, 1)}
-            | {f"change {k}": change for k, change in enumerate(changes, 1)}
-        )
+        return dict(features) | dict(zip(lag_names(len(labels)), [*labels, *changes], strict=True))
 
 
 def _key_of(features: Mapping[Any, Any]) -> str:

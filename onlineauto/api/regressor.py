@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
-from onlineauto.api.lags import MOST_LAGS, Lags
+from onlineauto.api.lags import Lags
 from onlineauto.api.numbers import Moments, TypicalSize, as_float
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
@@ -18,6 +18,7 @@ from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, short_repr
 from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
 from onlineauto.features.block import UNLABELLED
+from onlineauto.features.options import MOST_LAGS
 from onlineauto.formats.mappings.event_kernels import LARGE
 from onlineauto.formats.mappings.values import plain
 

@@ -71,6 +71,7 @@ class ExactOptions:
 
 _NOT_EXACT: Final = {
     "experimental_full_name_interactions": "Vowpal Wabbit crosses runs of the features of one full name",
+    "lags": "Vowpal Wabbit has no labels among the features",
     "keep_unrewarded": "Vowpal Wabbit learns all events",
     "max_crossed": "Vowpal Wabbit leaves no interaction out",
     "rnd": "Vowpal Wabbit draws the guesses of members by the indices of weights",

@@ -25,6 +25,7 @@ from onlineauto.features.interactions import (
     parse_full_names,
     parse_letters,
 )
+from onlineauto.features.lags import LaggedLabels
 from onlineauto.features.options import FeatureOptions, first_letter, letters_of
 from onlineauto.features.records import FACTOR, GROUP, PLACE, Interactions, Scratch
 from onlineauto.features.records import Layout as KernelLayout
@@ -104,6 +105,7 @@ class StreamLayout:
             index = Term(INDEX_NAME, full=True)
             self._products += [(*terms, index) for terms in (*self._products, (WILDCARD,))]
         self.grams = Grams(options, bytewise=self.bytewise)
+        self.lags = LaggedLabels(options)
         self._ignore = self._letters_of(options.ignore)
         self._ignore_linear = self._letters_of(options.ignore_linear)
         self._keep = self._letters_of(options.keep) if options.keep else None
@@ -181,6 +183,7 @@ class StreamLayout:
             _letters=self._letters.copy(),
             _names=None,
             _warns=False,
+            lags=self.lags.frozen(),
         )
         return view
 
@@ -193,8 +196,8 @@ class StreamLayout:
         return len(self._left_out) > len(other._left_out)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for `restore`: the namespaces that wildcards match, and those they leave out."""
-        return {"known": sorted(self._known), "left_out": sorted(self._left_out)}
+        """Return the state for `restore`: the namespaces that wildcards match, those they leave out, lags."""
+        return {"known": sorted(self._known), "left_out": sorted(self._left_out)} | self.lags.state()
 
     def restore(self, stored: Stored) -> None:
         """Restore the state of a layout of the same options."""
@@ -203,6 +206,7 @@ class StreamLayout:
         for name in stored["known"].name_list():
             self._add(self._identity_of(name))
         self._left_out.update(set(stored["left_out"].name_list()) - self._known)
+        self.lags.restore(stored)
         self.version += 1
         self._make_interactions()
 

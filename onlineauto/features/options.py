@@ -16,6 +16,8 @@ _MOST_GRAMS: Final = 1000
 """Maximum number of kinds of n-grams of a namespace, each of which is one more feature for a word."""
 GRAMS: Final = ("ngram", "skips")
 """Names of the options of n-grams."""
+MOST_LAGS: Final = 20
+"""Maximum number of lags: each is two of the 64 numbers that members of the ensemble may know."""
 _GREEDY: Final = "every word up to the next option belongs to it; a data file goes before it or after -d"
 
 
@@ -76,6 +78,16 @@ class FeatureOptions:
         "Let the words of an n-gram leave out up to N words between them: 1, or a1 like --ngram.",
         keep=True,
         metavar="N",
+    )
+    lags: int = option(
+        0,
+        "Add the last K labels, and their differences, as numbers to each line of a regression: for lines in "
+        "order of time.",
+        vw=False,
+        keep=True,
+        minimum=0,
+        maximum=MOST_LAGS,
+        metavar="K",
     )
     bit_precision: int = option(
         18,

@@ -23,6 +23,7 @@ from onlineauto.errors import OptionError
 from onlineauto.explorers.exploration import merge_errors
 from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecayOptions
 from onlineauto.explorers.ranking_kernels import LEARNT
+from onlineauto.features.options import FeatureOptions
 from onlineauto.learners.gradient_kernels import (
     CONTRACTION,
     GRAVITY,
@@ -129,6 +130,8 @@ def _check(models: Sequence[Workspace], all_models: Sequence[Workspace]) -> None
         raise OptionError("models of --automl cannot be merged: each has its own search")
     if models[0].configuration[EpsilonDecayOptions].epsilon_decay:
         raise OptionError("models of --epsilon_decay cannot be merged: each has its own champion")
+    if models[0].configuration[FeatureOptions].lags:
+        raise OptionError("models of --lags cannot be merged: each has its own last labels")
     commands = [_configuration(model).command(kept=True) for model in all_models]
     for command in commands:
         if command != commands[0]:

@@ -56,6 +56,7 @@ class LearnerOptions(TypedDict, total=False):
     keep: Word | Sequence[Word] | None
     ngram: Word | Sequence[Word] | None
     skips: Word | Sequence[Word] | None
+    lags: int | None
     noconstant: bool | None
     constant: float | None
     quadratic: Word | Sequence[Word] | None

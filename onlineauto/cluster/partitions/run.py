@@ -68,7 +68,10 @@ def check_partitioned(configuration: Configuration, flag: str = "--workers") -> 
         ("--ccb_explore_adf", get("ccb_explore_adf")),
         ("--strict_parse", get("strict_parse")),
         ("--estimator robust", not automl.is_paired(control_of(configuration).paired)),
-        *((f"--{name}", get(name)) for name in ("bag", "cover", "rnd", "epsilon_decay", "first", "audit")),
+        *(
+            (f"--{name}", get(name))
+            for name in ("bag", "cover", "rnd", "epsilon_decay", "first", "audit", "lags")
+        ),
     )
     for name, chosen in reasons:
         if chosen:

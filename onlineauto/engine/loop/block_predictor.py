@@ -66,6 +66,7 @@ class BlockPredictor:
         self._own: Task | None = None
         self._one: OneEvent | None = None
         self._screen = no_screen()
+        self._lags = layout.lags.frozen()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, without those that contain addresses of arrays."""
@@ -73,6 +74,8 @@ class BlockPredictor:
 
     def predict(self, block: Block, model: Predicting) -> Outcomes:
         """Predict the events of a block with a model and return the outcomes."""
+        if self._lags:
+            block = self._lags.expand(block, None, model.layout.lags.latest)
         layout, parts = self._layout_for(block, model.layout), self._own_parts(model.parts)
         block = layout.with_grams(block)
         task = parts.task

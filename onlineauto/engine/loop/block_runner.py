@@ -238,10 +238,13 @@ class BlockRunner:
         """Run the loop over a block of this `mode`; the search ignores events of `EventMode.PREDICT`."""
         layout, searching, task = self._layout, self._searching, self._learner.task
         self._wide, self._stopped = [], False
+        held_out = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
+        adds = task.training and mode == EventMode.LEARN
+        if layout.lags:
+            block = layout.lags.expand(block, held_out if adds else None, layout.lags.latest)
         layout.update(block)
         block = layout.with_grams(block)
         slots = self.slot_finder.find(block, layout) if task.slots else None
-        held_out = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
         if slots is not None:
             held_out = held_out[slots.event]
         results = make_results(block, task, slots=slots, aside=mode != EventMode.LEARN)
@@ -266,6 +269,8 @@ class BlockRunner:
             rows = done if slots is None else len(slots)
             block, held_out = block.head(done), held_out[:rows]
             results = results._replace(rows=results.rows[:rows])
+        if layout.lags and adds:
+            layout.lags.add(block, held_out)
         return make_outcomes(block, held_out, results, simple=task.shape == Shape.SIMPLE, slots=slots)
 
     def _lets_decide(self, mode: int) -> bool:

@@ -167,7 +167,7 @@ def one_event(
     mode: int,
 ) -> OneEvent | None:
     """Return the loop, bound to a model and a reader; None if events need blocks."""
-    if context is None or layout.seen(reader.namespaces) is None or layout.grams:
+    if context is None or layout.seen(reader.namespaces) is None or layout.grams or layout.lags:
         return None
     task = model.parts.task
     if task.slots or (task.exploration.samples and task.exploration.active):

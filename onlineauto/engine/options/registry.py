@@ -323,6 +323,19 @@ def check_bandit(configuration: Configuration) -> None:
         raise OptionError(f"--raw_predictions is for single-line learning, not for {kinds[0]}")
 
 
+def check_lags(configuration: Configuration) -> None:
+    """Reject ``--lags`` where lines have no labels, no order or no names."""
+    if not configuration[FeatureOptions].lags:
+        return
+    chosen = [name for name in (*_BANDITS, "audit", "invert_hash") if configuration.get(name)]
+    if configuration[RunOptions].passes > 1:
+        chosen.append("passes")
+    if chosen:
+        raise OptionError(
+            f"--lags and --{chosen[0]} exclude each other: lags are of one pass of a regression"
+        )
+
+
 def check_automl(configuration: Configuration) -> None:
     """Reject a search that contradicts other options, such as interactions given by hand."""
     automl = configuration[AutomlOptions]
@@ -473,6 +486,7 @@ CHECKS: Final = (
     check_format,
     check_interactions,
     check_grams,
+    check_lags,
     check_loss,
     check_prediction_range,
     check_models,

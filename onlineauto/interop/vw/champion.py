@@ -305,6 +305,8 @@ def _refuse(workspace: Workspace) -> None:
 def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str]:
     if "namespaces" in configuration[AutomlOptions].searched():
         yield "--search namespaces excludes namespaces, including those that appear later"
+    if configuration[FeatureOptions].lags:
+        yield "it has no --lags"
     explorer = choose_explorer(configuration).name if "explore" in workspace.kind else ""
     for name, reason in _NATIVE.items():
         if name == explorer or name in configuration.supplied:
