@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto import InputError, OptionError, Workspace
+from onlineauto.cluster.partitions.run import check_partitioned
 from onlineauto.features.block import Block, Namespaces
 from onlineauto.features.lags import LaggedLabels, lag_names
 from onlineauto.features.options import FeatureOptions
@@ -79,9 +80,10 @@ def test_lags_bring_the_error_of_a_series_near_to_its_noise() -> None:
     assert errors[2] < 0.5 * errors[0]
 
 
-@pytest.mark.parametrize("options", [{}, {"live_configs": 4}])
-def test_a_saved_model_continues_as_the_model_itself(options: dict[str, int]) -> None:
-    lines, whole, parts = texts(400), Workspace(lags=3, **options), Workspace(lags=3, **options)
+@pytest.mark.parametrize("live_configs", [None, 4])
+def test_a_saved_model_continues_as_the_model_itself(live_configs: int | None) -> None:
+    lines = texts(400)
+    whole, parts = (Workspace(lags=3, live_configs=live_configs) for _ in range(2))
     whole.fit(lines)
     parts.fit(lines[:200])
     file = io.BytesIO()
@@ -113,6 +115,7 @@ def test_what_is_only_predicted_leaves_the_lags_as_they_were() -> None:
     [
         ("--lags 21", "lags"),
         ("--lags 1 --cb_adf", "--lags and --cb_adf exclude each other"),
+        ("--lags 1 --loss_function logistic", "--lags and --loss_function logistic exclude each other"),
         ("--lags 1 --passes 2", "--lags and --passes exclude each other"),
         ("--lags 1 --vw_exact", "--lags is not reproduced by --vw_exact"),
     ],
@@ -123,6 +126,8 @@ def test_options_that_lags_exclude(options: str, message: str) -> None:
 
 
 def test_models_and_names_that_lags_exclude() -> None:
+    with pytest.raises(OptionError, match="--lags cannot be combined with --workers"):
+        check_partitioned(Workspace("--automl 4 --lags 1").configuration)
     with pytest.raises(OptionError, match="models of --lags cannot be merged"):
         merge_workspaces([Workspace(lags=1), Workspace(lags=1)])
     with pytest.raises(InputError, match="the namespace 'lag 1' is reserved, since lags=1"):

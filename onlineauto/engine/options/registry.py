@@ -330,6 +330,8 @@ def check_lags(configuration: Configuration) -> None:
     chosen = [name for name in (*_BANDITS, "audit", "invert_hash") if configuration.get(name)]
     if configuration[RunOptions].passes > 1:
         chosen.append("passes")
+    if (loss := configuration[LossOptions].loss_function) in ("logistic", "hinge"):
+        chosen.append(f"loss_function {loss}")
     if chosen:
         raise OptionError(
             f"--lags and --{chosen[0]} exclude each other: lags are of one pass of a regression"
