@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import count_learnt, merge_cells
+from onlineauto.engine.ensemble.branches import (
+    count_learnt,
+    mean_retention,
+    merge_cells,
+    merge_moments,
+    merge_statistic,
+    shares,
+)
+from onlineauto.engine.ensemble.cost_kernels import LATEST, CostMoment
 from onlineauto.engine.ensemble.member import Member
 from onlineauto.engine.ensemble.product_kernels import KEEPS, SURE
 from onlineauto.state.schema import Sparse, save
@@ -77,3 +85,12 @@ class CellMember(Member):
         )
         planes = {"weights": np.ascontiguousarray(weights.T), "spread": np.ascontiguousarray(spread.T)}
         return base.state._replace(**planes)
+
+
+def merge_costs(base: Branch, branches: Sequence[Branch]) -> NDArray[np.float64]:
+    """Return the merged moments of the states' `costs`."""
+    began, ends = base.state.costs, [branch.state.costs for branch in branches]
+    parts = shares(count_learnt(branches), mean_retention(float(branches[0].seen[-1, 0]), LATEST))
+    mean, variance = merge_moments(began, ends, parts)
+    error = merge_statistic(began[CostMoment.ERROR], [end[CostMoment.ERROR] for end in ends], parts)
+    return np.array([mean, variance, error])

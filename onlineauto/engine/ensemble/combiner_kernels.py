@@ -65,16 +65,11 @@ from onlineauto.engine.ensemble.least_squares_kernels import Observed, cut_off, 
 from onlineauto.engine.ensemble.member import Lesson, Need, Part
 from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
 from onlineauto.engine.ensemble.product_kernels import forget_products
-from onlineauto.engine.ensemble.shrinkage_kernels import (
-    Shrinkage,
-    can_shrink,
-    learn_shrinkage,
-    shrink_scores,
-)
+from onlineauto.engine.ensemble.shrinkage_kernels import can_shrink, learn_shrinkage, shrink_scores
 from onlineauto.engine.ensemble.vector_kernels import see_vectors
 from onlineauto.engine.event.keep_kernels import weigh
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import CostSoFar, InVectors, Known
+from onlineauto.engine.records.ensemble import CostSoFar, InVectors, Known, Shrinkage
 from onlineauto.engine.records.loop import Cursor
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.ranking_kernels import PART
@@ -149,7 +144,7 @@ def _bounded_cost(ensemble: Ensemble, cost: float) -> np.float64:
         return scaled
     away = scaled - costs[CostSoFar.MEAN]
     reach = _FAR * math.sqrt(costs[CostSoFar.VARIANCE] + away * away / costs[CostSoFar.EVENTS])
-    return min(max(scaled, costs[CostSoFar.MEAN] - reach), costs[CostSoFar.MEAN] + reach)
+    return np.float64(min(max(scaled, costs[CostSoFar.MEAN] - reach), costs[CostSoFar.MEAN] + reach))
 
 
 @inline_kernel
@@ -511,4 +506,4 @@ def _compare_with_champion(live: Live, inputs: NDArray[np.float64], scored: NDAr
         short_loop()
         if scored[at]:
             inputs[last - members + at] -= champion
-    return champion
+    return np.float64(champion)

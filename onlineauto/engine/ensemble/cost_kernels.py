@@ -8,23 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import (
-    count_learnt,
-    mean_retention,
-    merge_moments,
-    merge_statistic,
-    shares,
-)
 from onlineauto.engine.ensemble.number_bin_kernels import add_value
 from onlineauto.engine.records.ensemble import MOST_ACTIONS
 from onlineauto.jit import inline_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
 
 LATEST = 1000.0
@@ -57,12 +47,3 @@ def note_cost(costs: NDArray[np.float64], cost: float, error: float, inputs: Inp
     if math.isfinite(error):
         costs[CostMoment.ERROR] += (error * error - costs[CostMoment.ERROR]) / events
     add_value(costs[:1], costs[1:2], 0, cost, events)
-
-
-def merge_costs(base: Branch, branches: Sequence[Branch]) -> NDArray[np.float64]:
-    """Return the merged moments of the states' `costs`."""
-    began, ends = base.state.costs, [branch.state.costs for branch in branches]
-    parts = shares(count_learnt(branches), mean_retention(float(branches[0].seen[-1, 0]), LATEST))
-    mean, variance = merge_moments(began, ends, parts)
-    error = merge_statistic(began[CostMoment.ERROR], [end[CostMoment.ERROR] for end in ends], parts)
-    return np.array([mean, variance, error])

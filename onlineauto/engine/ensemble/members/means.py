@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.cells import CELLS, CellMember
-from onlineauto.engine.ensemble.cost_kernels import CostMoment, merge_costs, noise_of, note_cost
+from onlineauto.engine.ensemble.cells import CELLS, CellMember, merge_costs
+from onlineauto.engine.ensemble.cost_kernels import CostMoment, noise_of, note_cost
 from onlineauto.engine.ensemble.input_kernels import joins, works
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.product_kernels import (
