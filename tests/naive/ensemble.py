@@ -245,7 +245,7 @@ class Ensemble:
         if high > low:
             inputs = [self.inputs(live, pairs, action) for action in range(len(live))]
             totals = [np.float32(low + (high - low) * (self.squares.weights @ each)) for each in inputs]
-            if self.shrinks(len(live)):
+            if self.scores_all and self.shrinks(len(live)):
                 totals = self.shrinkage.shrink(totals, [pair[self.means] for pair in pairs])
         return [(*pair, total) for pair, total in zip(pairs, totals, strict=True)]
 

@@ -101,7 +101,9 @@ def test_inputs_of_an_unknown_version_let_all_members_start_cold() -> None:
     def change(ensemble: dict[str, Any]) -> None:
         ensemble["inputs"]["version"] = INPUTS_VERSION + 1
 
-    with pytest.warns(UserWarning, match="features, waves, crosses, layer, baseline, ridge, means, vectors, trees"):
+    with pytest.warns(
+        UserWarning, match="features, waves, crosses, layer, baseline, ridge, means, vectors, trees"
+    ):
         found = Workspace.load(changed(change))
     assert [weights_of(found)[score] or 0.0 for score in SCORES] == [0.0] * len(SCORES)
     found.fit(text())
