@@ -87,12 +87,12 @@ def embedded(n: int, *, numbers: int = 50, actions: int = 3) -> bytes:
 def in_turns(text: bytes) -> bytes:
     """Events that offer, one after the other, five times as many actions: each has one more word."""
     events = text.split(b"\n\n")
-    return b"\n\n".join(event.replace(b"|a ", b"|a v%d " % (at % 5)) for at, event in enumerate(events))
+    return b"\n\n".join(event.replace(b"|a ", b"|a turn%d " % (at % 5)) for at, event in enumerate(events))
 
 
 def others(n: int, *, actions: int) -> bytes:
     """Events like those of `odd`, of actions that it does not have."""
-    return odd(n, actions=actions, seed=1).replace(b"|a a", b"|a b")
+    return odd(n, actions=actions, seed=1).replace(b"|a a", b"|a c")
 
 
 def bent(n: int) -> bytes:
