@@ -32,5 +32,5 @@ def test_default_ensemble_learns_despite_large_effects_of_the_context() -> None:
 def test_single_lines_have_no_members_that_need_several_actions() -> None:
     lines = Workspace(automl=2).searching.live_configs.arrays.ensemble
     bandit = Workspace(automl=2, cb_adf=True).searching.live_configs.arrays.ensemble
-    assert set(names_of(bandit)) - set(names_of(lines)) == {"layer", "baseline", "ridge"}
+    assert set(names_of(bandit)) - set(names_of(lines)) == {"layer", "baseline", "ridge", "means"}
     assert (lines.n_levels, bandit.n_levels) == (0, 2 + len(names_of(bandit)))

@@ -245,7 +245,18 @@ def test_inspect_displays_the_weights_of_the_ensemble(
     shares = inspection(workspace, names={})["ensemble"]
     live = [f"live config {index}" for index in range(len(workspace.estimates))]
     crosses = [f"crosses {how}" for how in ("one by one", "in pairs", "in triples")]
-    others = "features", "waves", *crosses, "layer", "baseline", "ridge", "means", "trees", "constant"
+    others = (
+        "features",
+        "waves",
+        *crosses,
+        "layer",
+        "baseline",
+        "ridge",
+        "means",
+        "vectors",
+        "trees",
+        "constant",
+    )
     assert [each["who"] for each in shares] == [*live, *others]
     pairs = shares[len(live) + others.index("crosses in pairs")]
     weights = ensemble_of(workspace).weights[: -ensemble_of(workspace).n_levels]

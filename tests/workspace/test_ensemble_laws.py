@@ -104,7 +104,7 @@ def test_learning_continues_after_an_error(
 
 
 def test_the_ensemble_predicts_in_the_middle_of_these_streams() -> None:
-    for options, stream, middle in (STREAMS[0].values, STREAMS[6].values):
+    for options, stream, middle in (STREAMS[0].values, STREAMS[7].values):
         workspace = Workspace(**options).fit(joined(events_of(stream())[:middle]))
         assert serves(workspace)
         assert workspace.searching.live_configs.arrays.ensemble.members.inputs.numbers.bins.any()

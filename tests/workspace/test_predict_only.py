@@ -114,7 +114,7 @@ def test_it_predicts_as_the_whole_model_does(
 def test_model_has_only_the_arrays_that_predictions_need(resting: tuple[str, ...]) -> None:
     workspace = learnt().fork()
     ensemble = ensemble_of(workspace)
-    names = "features", "waves", "", "crosses in pairs", "", "", "", "", ""
+    names = "features", "waves", "", "crosses in pairs", *("",) * 7
     ensemble.members.rests[:] = [name in resting for name in names]
     ensemble.weights[[1, ensemble.n_levels + 2]] = 0.0  # so live config 1 and its level have no say
     model = small(workspace)
@@ -129,7 +129,18 @@ def test_model_has_only_the_arrays_that_predictions_need(resting: tuple[str, ...
     ]
     assert live["arrays"].keys() == {"mix"}
     assert live["ensemble"].keys() == {
-        *("version", "serves", "tests", "weights", "range", "scores", "rests", "inputs", "members"),
+        *(
+            "version",
+            "serves",
+            "tests",
+            "weights",
+            "range",
+            "shrinkage",
+            "scores",
+            "rests",
+            "inputs",
+            "members",
+        ),
     }
     assert "latest" not in live["ensemble"]["inputs"]
     for part in ("features", "waves", "layer", "crosses", "baseline", "ridge"):
@@ -143,7 +154,7 @@ def test_model_has_only_the_arrays_that_predictions_need(resting: tuple[str, ...
 
 
 def test_model_has_the_champion_before_the_ensemble_is_proved_better() -> None:
-    young = Workspace(**BANDIT).fit(odd(100, numbers=2))
+    young = Workspace(**BANDIT).fit(odd(1, numbers=2))
     assert young.searching.predicts[0] == "champion"
     assert small(young) == saved(young, predict_only=True) == saved(young, predict_only="champion")
     lines = Workspace(**LINES).fit(bent(1))

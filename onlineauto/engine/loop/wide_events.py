@@ -121,7 +121,8 @@ def without_widest(
     products = np.zeros(len(value.interactions.start) - 1)
     _count(context, stream, np.zeros((1, 4)), event, products)
     narrowed = _without_widest(value.interactions, products, limit.crossed)
-    live = value.live._replace(ensemble=value.live.ensemble._replace(on=False, serves=False))
+    test = value.live.ensemble.test._replace(leads=np.zeros(1, np.int64))
+    live = value.live._replace(ensemble=value.live.ensemble._replace(on=False, serves=False, test=test))
     return Sealed(
         value._replace(interactions=narrowed, again=narrowed, live=live, screen=screen), like=context
     )
