@@ -81,7 +81,7 @@ STREAMS: dict[str, tuple[bytes, dict[str, Any]]] = {
     "wide events": (odd(300, words=4) + odd(300, numbers=12), {"max_crossed": 60}),
     "swaps": (generate.text("planted", events=2500, seed=3), {"lease": 25}),
     "many live configs": (generate.text("narrow", events=700, seed=2), {"live_configs": 12, "lease": 10}),
-    "resting members": (generate.text("narrow", events=3000, seed=1), {}),
+    "resting members": (generate.text("narrow", events=7000, seed=1), {}),
     "one line for an event": (numbered(1500, 4), {"cb_explore_adf": False, "cb_explore": 4}),
     "without exploration": (odd(900, numbers=2), {"cb_explore_adf": False, "cb_adf": True}),
     "no members": (odd(900, numbers=2), {"members": "none"}),
