@@ -111,10 +111,10 @@ class Row(NamedTuple):
 
     @property
     def recovers(self) -> bool:
-        """True if the figure is within the tolerance of the reference's."""
+        """True if the figure is within the tolerance of the reference's; three lines less change one by 6 %."""
         if self.task == "bandit":
             return self.figure >= self.reference - TOLERANCE
-        return self.figure <= self.reference * (1 + TOLERANCE)
+        return self.figure <= self.reference * (1 + 1.5 * TOLERANCE)
 
 
 def figure(task: str, options: dict[str, Any], events: Sequence[Event], last: int) -> float:
