@@ -111,7 +111,7 @@ class Row(NamedTuple):
 
     @property
     def recovers(self) -> bool:
-        """True if the figure is within the tolerance of the reference's; three lines less change one by 6 %."""
+        """True if the figure is within the tolerance of the reference's; lines vary by more."""
         if self.task == "bandit":
             return self.figure >= self.reference - TOLERANCE
         return self.figure <= self.reference * (1 + 1.5 * TOLERANCE)

@@ -32,7 +32,7 @@ OF_LINES, USUAL, KEEPS_LOSSES = 0.02, 3.0, 0.999
 EXPLAINED, SLOWEST = 0.2, 0.05
 OF_LEVEL, LEAST_NOISE, YOUNG, LATEST = 0.25, 0.02, 64, 2000
 FIRST, SOON = 512, 0.5
-LEADS, WIDE, FAR = 0.5, 10, 6
+LEADS, WIDE, FAR = 0.5, 8, 6
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Ensemble:
         self.n = self.most_live + self.n_scores + 1
         self.firsts = [0] if single else [0, self.n]
         """Where the weights of scores and those of their levels begin."""
-        self.error = self.mean = self.variance = 0.0
+        self.error = self.mean = self.variance = self.spread = 0.0
         self.n_errors = 0
         self.means = self.names.index("means") if "means" in self.names else -1
         self.squares, self.shrinkage = Squares(self.unsure), Shrinkage()
@@ -215,7 +215,7 @@ class Ensemble:
         place = self.on_scale(cost)
         if self.single or self.n_errors < YOUNG:
             return place
-        reach = FAR * math.sqrt(self.variance + (place - self.mean) ** 2 / self.n_errors)
+        reach = FAR * math.sqrt(self.spread + (place - self.mean) ** 2 / self.n_errors)
         return min(max(place, self.mean - reach), self.mean + reach)
 
     def inputs(self, live: Scores, pairs: Scores, action: int) -> np.ndarray:
@@ -266,7 +266,7 @@ class Ensemble:
         Losses must be for it without members, and if few costs are far from all others.
         """
         leans = self.by_reward.worse >= (1 / LEANING) ** self.draws.events
-        if self.members is not None and self.variance >= 1 / WIDE**2:
+        if self.members is not None and self.spread >= 1 / WIDE**2:
             return not leans and sum(self.fair) >= -math.sqrt(sum(each**2 for each in self.fair))
         if not self.asks_losses or not self.draws.tell_of_actions:
             return False
@@ -326,6 +326,7 @@ class Ensemble:
             else:
                 found = self.on_scale(logged.cost)
                 self.mean += (found - self.mean) / max(self.n_errors / logged.weight, 1)
+                self.spread += ((found - self.mean) ** 2 - self.spread) / self.n_errors
                 self.variance += ((found - self.mean) ** 2 / noise - self.variance) / self.n_errors
                 part = self.error / self.variance if self.variance > 0 else 1.0
                 part = min(max(part, LEAST_NOISE), 1.0)
@@ -373,6 +374,7 @@ class Ensemble:
             total = self.squares.weights[:constant].sum() + OF_LEVEL * self.squares.weights[self.n :].sum()
             weights[constant] += (low - lower) * (1 - total) / (higher - lower)
             self.error, self.variance = self.error * scale**2, self.variance * scale**2
+            self.spread *= scale**2
             self.shrinkage.scale(scale)
             self.mean = self.mean * scale + (low - lower) / (higher - lower)
             self.squares.weights, self.squares.spread = weights, change @ self.squares.spread @ change

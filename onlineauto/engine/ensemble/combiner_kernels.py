@@ -143,7 +143,7 @@ def _bounded_cost(ensemble: Ensemble, cost: float) -> np.float64:
     if ensemble.n_levels == 0 or costs[CostSoFar.EVENTS] < _YOUNG:
         return scaled
     away = scaled - costs[CostSoFar.MEAN]
-    reach = _FAR * math.sqrt(costs[CostSoFar.VARIANCE] + away * away / costs[CostSoFar.EVENTS])
+    reach = _FAR * math.sqrt(ensemble.variance[0] + away * away / costs[CostSoFar.EVENTS])
     return np.float64(min(max(scaled, costs[CostSoFar.MEAN] - reach), costs[CostSoFar.MEAN] + reach))
 
 
@@ -370,6 +370,7 @@ def _widen(ensemble: Ensemble, cost: float) -> None:
     costs[CostSoFar.MEAN] = costs[CostSoFar.MEAN] * scale + (low - ensemble.range[0]) / wider
     costs[CostSoFar.VARIANCE] *= scale * scale
     ensemble.error[0] *= scale * scale
+    ensemble.variance[0] *= scale * scale
     for i in range(Shrinkage.OWN, len(ensemble.shrinkage)):
         ensemble.shrinkage[i] *= scale * scale
     ensemble.weights[last] = (
@@ -429,7 +430,9 @@ def _unexplained_variance(ensemble: Ensemble, cost: float, noise: float, weight:
     costs[CostSoFar.EVENTS] = min(costs[CostSoFar.EVENTS] + 1.0, LATEST)
     events = max(costs[CostSoFar.EVENTS] / np.float64(weight), 1.0)
     costs[CostSoFar.MEAN] += (cost - costs[CostSoFar.MEAN]) / events
-    square = (cost - costs[CostSoFar.MEAN]) ** 2 / noise
+    square = (cost - costs[CostSoFar.MEAN]) ** 2
+    ensemble.variance[0] += (square - ensemble.variance[0]) / costs[CostSoFar.EVENTS]
+    square /= noise
     costs[CostSoFar.VARIANCE] += (square - costs[CostSoFar.VARIANCE]) / costs[CostSoFar.EVENTS]
     if not costs[CostSoFar.VARIANCE] > 0.0:
         return np.float64(1.0)

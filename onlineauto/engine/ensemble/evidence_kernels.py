@@ -29,7 +29,6 @@ from onlineauto.engine.event.live_config_kernels import (
     mix_predictions,
     rarity,
 )
-from onlineauto.engine.records.ensemble import CostSoFar
 from onlineauto.engine.records.loop import LoopSignal
 from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.engine.records.task import Shape
@@ -71,7 +70,7 @@ _DOUBTED = 1.0 / 3.0
 _LEADS = 0.5
 """Level at which losses must prove that the ensemble of a bandit is better where they have to for a lead."""
 
-_WIDE = 10.0
+_WIDE = 8.0
 """Width of the range of costs, in standard deviations, beyond which losses must do so."""
 
 _KEEPS = 0.999
@@ -291,8 +290,8 @@ def _has_lead(live: Live) -> bool:
     It does unless the propensity-weighted losses are against it by one standard error, or rewards lean
     against it. Without members, and where few costs are far larger than all others, losses must be for it.
     """
-    test, variance = live.ensemble.test, live.ensemble.costs[CostSoFar.VARIANCE]
-    if len(live.ensemble.members.rests) == 0 or variance < 1.0 / (_WIDE * _WIDE):
+    test = live.ensemble.test
+    if len(live.ensemble.members.rests) == 0 or live.ensemble.variance[0] < 1.0 / (_WIDE * _WIDE):
         return _predicts_better(live, False, _LEADS)
     many = events_per_draw(live.statistics.draws)
     against = test.fair[0] < -math.sqrt(test.fair[1])

@@ -97,6 +97,7 @@ def merge_ensembles(
     base, *ends = everyone = [_widen_range(drop_stopped(ensemble, inputs), widest) for ensemble in everyone]
     began, *sums = [sums_of(ensemble.weights, ensemble.spread) for ensemble in everyone]
     parts = shares(learnt, exponential_retention(_retention(began, sums, learnt)), ordered=ordered)
+    latest = shares(learnt, mean_retention(float(base.costs[CostSoFar.EVENTS]), LATEST))
     faded = shares(learnt, exponential_retention(SHRINKAGE_KEEPS), ordered=ordered)
     all_weights = [ensemble.weights for ensemble in everyone]
     weights, spread = merge_squares(began, sums, parts, most_variance(base), weights_of=all_weights)
@@ -107,6 +108,7 @@ def merge_ensembles(
         spread=spread,
         error=_merge_errors(base, ends, learnt),
         costs=_merge_costs(base, ends, learnt),
+        variance=np.maximum(merge_statistic(base.variance, [end.variance for end in ends], latest), 0.0),
         shrinkage=merge_statistic(base.shrinkage, [end.shrinkage for end in ends], faded),
         scratch=np.zeros_like(base.scratch),
         test=_merge_tests(base.test, [end.test for end in ends], floor=floor),
@@ -200,6 +202,7 @@ def _widen_range(ensemble: Ensemble, widest: NDArray[np.float64]) -> Ensemble:
     low, width, wider = ensemble.range[0], ensemble.range[1] - ensemble.range[0], widest[1] - widest[0]
     weights, spread, error = ensemble.weights.copy(), ensemble.spread.copy(), ensemble.error.copy()
     costs, shrinkage, constant = ensemble.costs.copy(), ensemble.shrinkage.copy(), constant_of(ensemble)
+    variance = ensemble.variance
     if width > 0.0 and wider > width:
         scale, lower = width / wider, (low - widest[0]) / wider
         others = weights[:constant].sum() + LEVEL_FACTOR * weights[constant + 1 :].sum()
@@ -209,9 +212,16 @@ def _widen_range(ensemble: Ensemble, widest: NDArray[np.float64]) -> Ensemble:
         costs[CostSoFar.MEAN] = scale * costs[CostSoFar.MEAN] + lower
         costs[CostSoFar.VARIANCE] *= scale * scale
         error[0] *= scale * scale
+        variance = variance * scale * scale
         shrinkage[Shrinkage.OWN :] *= scale * scale
     return ensemble._replace(
-        weights=weights, spread=spread, range=widest, error=error, costs=costs, shrinkage=shrinkage
+        weights=weights,
+        spread=spread,
+        range=widest,
+        error=error,
+        costs=costs,
+        variance=variance,
+        shrinkage=shrinkage,
     )
 
 

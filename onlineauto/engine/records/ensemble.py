@@ -358,6 +358,8 @@ class Ensemble(NamedTuple):
     error: NDArray[np.float64] = field(2, read=finite, merge=jointly, forgets=True)
     # Of the latest events of bandits, on the scale of `range`
     costs: NDArray[np.float64] = field(len(CostSoFar), read=finite, merge=jointly, forgets=True)
+    # Variance of the costs of the latest events of bandits, which all count alike, on the scale of `range`
+    variance: NDArray[np.float64] = field(1, read=between(0.0, 9.0), merge=jointly, forgets=True, since=2)
     # The sums that decide how much scores are shrunk
     shrinkage: NDArray[np.float64] = field(
         len(Shrinkage), read=finite, merge=jointly, forgets=True, predicts=True, since=2
