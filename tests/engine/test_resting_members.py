@@ -77,7 +77,7 @@ def test_the_ensemble_predicts_while_all_members_are_inactive() -> None:
     workspace = Workspace(**{**OPTIONS, "member_budget": 0.01}).fit(odd(700, numbers=2))
     ensemble = workspace.searching.live_configs.arrays.ensemble
     resting = np.array(rests(workspace))
-    assert resting.tolist() == [name not in ("means", "vectors") for name in NAMES]  # there is no vector
+    assert resting.tolist() == [name != "vectors" for name in NAMES]  # there is no vector
     constant = constant_of(ensemble)
     assert not ensemble.weights[constant - len(NAMES) : constant][resting].any()
     assert not ensemble.weights[-len(NAMES) :][resting].any()
