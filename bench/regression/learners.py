@@ -164,7 +164,7 @@ class LightGBM:
         if len(self._rows) in (250, 500, 1000) or len(self._rows) % 2000 == 0:
             self.fit()
 
-    def fit(self, source: Stream = ()) -> None:
+    def fit(self, source: Stream | tuple[()] = ()) -> None:
         """Fit a model of all events, also those of a source."""
         self._rows += [features for features, _ in source]
         self._labels += [label for _, label in source]

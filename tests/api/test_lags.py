@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def series(n: int) -> list[tuple[dict[str, float], float]]:
 
 
 def test_lags_bring_the_error_of_a_series_near_to_its_noise() -> None:
-    errors = {}
+    errors: dict[Any, Any] = {}
     for lags in (0, 2):
         model, rows = AutoMLRegressor(lags=lags), series(1500)
         errors[lags] = []

@@ -80,7 +80,7 @@ def test_names_stand_before_the_weights_that_are_not_zero() -> None:
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
 def test_a_champion_alone_predicts_the_same(exact: bool) -> None:
-    options = {} if exact else {"predict_with": "champion"}
+    options: dict[str, Any] = {} if exact else {"predict_with": "champion"}
     workspace = Workspace(cb_explore_adf=True, automl=4, default_lease=10, vw_exact=exact, **options).fit(
         BANDIT
     )

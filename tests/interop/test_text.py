@@ -76,7 +76,7 @@ def test_string_values_and_nameless_features_become_numbers() -> None:
     [event] = read_named(b"|d day:monday :3 x:0 y:1\n")
     [line] = event.lines
     (_, features) = line.spans[0]
-    assert [name.isdigit() for name, _ in features] == [True, True, False]
+    assert [str(name).isdigit() for name, _ in features] == [True, True, False]
     assert features[-1] == ("y", 1.0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,7 @@ class Shrinkage:
         """Multiply all differences."""
         self.rows = [(a * factor, b * factor, c * factor, count) for a, b, c, count in self.rows]
 
-    def shrink(self, scores: Sequence[float], means: Sequence[float]) -> list[np.float32]:
+    def shrink(self, scores: Any, means: Any) -> list[np.float32]:
         level, usual = np.mean(scores), np.mean(means)
         own, other = self.factors
         return [
@@ -67,7 +68,7 @@ class Shrinkage:
             for score, mean in zip(scores, means, strict=True)
         ]
 
-    def learn(self, own: float, mean: float, cost: float, count: float) -> None:
+    def learn(self, own: Any, mean: Any, cost: Any, count: float) -> None:
         """Find the factors in a fine grid around the least squares solution."""
         self.rows = [(a, b, c, SHRINKAGE_KEEPS * each) for a, b, c, each in self.rows]
         self.rows.append((own, mean, cost, count))

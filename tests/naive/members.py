@@ -467,8 +467,8 @@ class Members:
                 names, keys, cost, weight, self.events, works=self.works[BASELINE] and bool(keys)
             )
         if "means" in self.names and not self.rests[MEANS]:
-            works = self.works[MEANS] and bool(keys)
-            self.means.learn(keys, cost, weights, self.events, works=works)
+            can_learn = self.works[MEANS] and bool(keys)
+            self.means.learn(keys, cost, weights, self.events, works=can_learn)
         self._see_numbers(context, features if self.joint else ())
         if self.vectors.see(runs):
             self._meet_projections()

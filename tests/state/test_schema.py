@@ -456,7 +456,7 @@ def test_a_packed_record_has_only_what_is_used() -> None:
 def test_memory_of_an_array_that_grows_is_taken_where_it_is_written() -> None:
     growing = field("rows", 1 << 20, grows=True)
     kind = record_class([("float64", growing)])
-    state = make(kind, {"rows": 3})
+    state: Any = make(kind, {"rows": 3})
     (array,) = arrays(state).values()
     array[1, 7] = 2.0
     assert array.shape == (3, 1 << 20)
