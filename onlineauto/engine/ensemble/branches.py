@@ -30,6 +30,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from onlineauto.engine.ensemble.member import ANY
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
@@ -116,6 +118,12 @@ def merge_statistic(base: Any, ends: Sequence[Any], parts: NDArray[np.float64]) 
     for end, part in zip(ends, parts, strict=True):
         total += part * (end - began)
     return total
+
+
+def merge_mean(base: Branch, branches: Sequence[Branch]) -> NDArray[np.float64]:
+    """Return the states' `mean` over all events of the base and of branches."""
+    parts = shares(count_learnt(branches), mean_retention(float(base.seen[-1, 0]), ANY))
+    return merge_statistic(base.state.mean, [branch.state.mean for branch in branches], parts)
 
 
 def merge_moments(

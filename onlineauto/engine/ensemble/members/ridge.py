@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import count_learnt, mean_retention, merge_statistic, shares
+from onlineauto.engine.ensemble.branches import merge_mean
 from onlineauto.engine.ensemble.input_kernels import works
 from onlineauto.engine.ensemble.least_squares_kernels import Prepared, Regression
-from onlineauto.engine.ensemble.member import ANY, Kernels, Lesson, Needs, Part, Work
+from onlineauto.engine.ensemble.member import Kernels, Lesson, Needs, Part, Work
 from onlineauto.engine.ensemble.regression import RegressionMember, price_of_inputs
 from onlineauto.engine.ensemble.regression_kernels import renew_weight, score_of
 from onlineauto.engine.ensemble.renewal_kernels import is_renewed
@@ -180,10 +180,8 @@ class Ridge(RegressionMember):
         known = _without_bins(inputs)
         of = np.zeros_like(base.state.of)
         of[: len(known)] = known
-        parts = shares(count_learnt(branches), mean_retention(float(base.seen[-1, 0]), ANY))
-        mean = merge_statistic(base.state.mean, [branch.state.mean for branch in branches], parts)
         state: RidgeState = super().merge(base, branches, inputs)
-        return state._replace(of=of, mean=mean)
+        return state._replace(of=of, mean=merge_mean(base, branches))
 
 
 MEMBER = Ridge()

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.branches import count_learnt, mean_retention, merge_statistic, shares
+from onlineauto.engine.ensemble.branches import merge_mean
 from onlineauto.engine.ensemble.input_kernels import works
 from onlineauto.engine.ensemble.least_squares_kernels import Prepared, Regression
-from onlineauto.engine.ensemble.member import ANY, Kernels, Lesson, Needs, Part, Work
+from onlineauto.engine.ensemble.member import Kernels, Lesson, Needs, Part, Work
 from onlineauto.engine.ensemble.regression import RegressionMember, make_regression, price_of_inputs
 from onlineauto.engine.ensemble.regression_kernels import score_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_IN_VECTORS, InVectors
@@ -156,10 +156,8 @@ class Vectors(RegressionMember):
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> VectorsState:
         """Return the merged regressions, and the mean of the costs."""
-        parts = shares(count_learnt(branches), mean_retention(float(base.seen[-1, 0]), ANY))
-        mean = merge_statistic(base.state.mean, [branch.state.mean for branch in branches], parts)
         state: VectorsState = super().merge(base, branches, inputs)
-        return state._replace(mean=mean)
+        return state._replace(mean=merge_mean(base, branches))
 
 
 MEMBER = Vectors()
