@@ -415,7 +415,7 @@ def learn_ensemble(
         trusted = trust(score, ranking, label, actions.n)
         bounded = _bounded_cost(ensemble, label.cost)
         shrinks = scored and can_shrink(ensemble, buffers.members.scored, actions.n)
-        _learn_weights(run, actions, action, learnt, ranking, buffers, shrinks)
+        _learn_weights(run, actions, learnt, bounded, ranking, buffers, shrinks)
         cost = ensemble.range[0] + bounded * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:
         _learn_members(context, stream, actions, learnt, cost, trusted)
@@ -441,13 +441,14 @@ def _unexplained_variance(ensemble: Ensemble, cost: float, noise: float, weight:
 
 @inline_kernel
 def _learn_weights(
-    run: LoopRun, actions: Actions, action: int, label: Label, ranking: int, buffers: Buffers, shrinks: bool
+    run: LoopRun, actions: Actions, label: Label, cost: float, ranking: int, buffers: Buffers, shrinks: bool
 ) -> None:
-    """Learn the weights from the logged action's scores, its cost and its rank in the column `ranking`.
+    """Learn the weights from the logged action's scores, its bounded cost and its rank in a column.
 
     The factors of shrinkage are learnt too if the event `shrinks`.
     """
     ensemble, score, column = run.live.ensemble, buffers.score, ensemble_column(buffers)
+    action = max(int(label.action), 0)
     inputs, levels = ensemble.scratch[0], _has_levels(ensemble)
     last, members = constant_of(ensemble), len(ensemble.members.rests)
     origin = np.float64(_origin(run))
@@ -467,17 +468,15 @@ def _learn_weights(
             if levels:
                 inputs[last + 1 + index] = _level(ensemble, buffers, actions.n, score_index)
     inputs[last] = 1.0
-    noise = np.float64(rank(score, action, actions.n, ranking) + 1)
-    noise /= math.sqrt(fairness(label, actions.n)) * np.float64(label.weight)
-    cost = _bounded_cost(ensemble, label.cost)
+    place = np.float64(rank(score, action, actions.n, ranking) + 1)
+    noise = place / (math.sqrt(fairness(label, actions.n)) * np.float64(label.weight))
     error = cost
     for i in range(len(inputs)):
         error -= ensemble.weights[i] * inputs[i]
     if shrinks:
         width = ensemble.range[1] - ensemble.range[0]
         own, scaled = ensemble.range[0] + width * (cost - error), ensemble.range[0] + width * cost
-        counts = math.sqrt(rank(score, action, actions.n, ranking) + 1) / noise
-        learn_shrinkage(ensemble, score, action, actions.n, scaled, own, counts)
+        learn_shrinkage(ensemble, score, action, actions.n, scaled, own, math.sqrt(place) / noise)
     square = ensemble.error[0] if ensemble.error[1] > 0.0 else 1.0
     ensemble.error[1] = min(ensemble.error[1] + 1.0, LATEST)
     ensemble.error[0] += (error * error / noise - ensemble.error[0]) / ensemble.error[1]

@@ -329,20 +329,33 @@ def _register_actions(run: LoopRun, actions: Actions, index: NDArray[np.int64]) 
         inputs.tally[Known.ACTIONS] = known
 
 
-@inline_kernel
-def _register_line(run: LoopRun, line: int) -> None:
-    """Register the features of a line."""
+@kernel
+def _note_line(run: LoopRun, line: int, counts: bool) -> None:
+    """Register the features of a line, or count the uses of each."""
     inputs, stream = run.live.ensemble.members.inputs, run.stream
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         begin, end = used_features(run, span)
         for i in range(begin, end):
             short_loop()
-            value = stream.features[i].value
-            if value != np.float32(0) and math.isfinite(value):
-                feature, is_number = stream.features[i].hash, value != np.float32(1)
-                if _register_feature(inputs, np.uint64(feature), is_number) and not is_number:
-                    _register_name(inputs, feature, run.layout.seed[stream.spans[span].namespace])
+            feature, value = stream.features[i].hash, stream.features[i].value
+            if value == np.float32(0) or not math.isfinite(value):
+                continue
+            is_number = value != np.float32(1)
+            if counts:
+                count_use(inputs, np.uint64(feature))
+            elif _register_feature(inputs, np.uint64(feature), is_number) and not is_number:
+                _register_name(inputs, feature, run.layout.seed[stream.spans[span].namespace])
+
+
+@inline_kernel
+def _note_event(run: LoopRun, actions: Actions, line: int, counts: bool) -> None:
+    """Register the features of the context, and those of joined actions, or count the uses of each."""
+    if line >= 0:
+        _note_line(run, line, counts)
+    for action in range(actions.n if joins(run.live.ensemble.members.inputs) else 0):
+        short_loop()
+        _note_line(run, line_of(run, actions, action), counts)
 
 
 @inline_kernel
@@ -412,19 +425,6 @@ def _can_register(run: LoopRun, actions: Actions, line: int) -> bool:
     return fits or is_rule(inputs, WideCount.INPUTS)
 
 
-@kernel
-def _count_uses(run: LoopRun, line: int) -> None:
-    """Count the uses of the features of a line."""
-    inputs, stream = run.live.ensemble.members.inputs, run.stream
-    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
-        short_loop()
-        begin, end = used_features(run, span)
-        for i in range(begin, end):
-            short_loop()
-            if stream.features[i].value != np.float32(0) and math.isfinite(stream.features[i].value):
-                count_use(inputs, np.uint64(stream.features[i].hash))
-
-
 @inline_kernel
 def register_event(run: LoopRun, actions: Actions, index: NDArray[np.int64]) -> bool:
     """Register the features of the context, and the actions, of a learnt event.
@@ -439,19 +439,13 @@ def register_event(run: LoopRun, actions: Actions, index: NDArray[np.int64]) -> 
         inputs.tally[Known.FEATURES] = 1  # the constant
     if not joins(inputs):
         _register_actions(run, actions, index)
-    notes = _can_register(run, actions, line)
-    if line >= 0 and notes:
-        _register_line(run, line)
+    registers = _can_register(run, actions, line)
     if line >= 0:
         register_vectors(inputs.vectors, run.stream, line)
-    for action in range(actions.n if joins(inputs) and notes else 0):
-        short_loop()
-        _register_line(run, line_of(run, actions, action))
-    if is_counted(inputs) and line >= 0:
-        _count_uses(run, line)
-    for action in range(actions.n if is_counted(inputs) and joins(inputs) else 0):
-        short_loop()
-        _count_uses(run, line_of(run, actions, action))
+    if registers:
+        _note_event(run, actions, line, False)
+    if is_counted(inputs):
+        _note_event(run, actions, line, True)
     return bool(
         features != inputs.tally[Known.FEATURES]
         or numbers != inputs.tally[Known.NUMBERS]

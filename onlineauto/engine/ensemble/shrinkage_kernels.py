@@ -55,7 +55,7 @@ def _mean_of(score: NDArray[np.float32], n: int, column: int) -> float:
 
 
 @inline_kernel
-def means_column(ensemble: Ensemble, score: NDArray[np.float32]) -> int:
+def _means_column(ensemble: Ensemble, score: NDArray[np.float32]) -> int:
     """Return the column of the scores of `means`."""
     return int(score.shape[1] - 1 - len(ensemble.members.rests) + ensemble.means)
 
@@ -93,7 +93,7 @@ def find_factors(sums: NDArray[np.float64]) -> tuple[float, float]:
 @kernel
 def shrink_scores(ensemble: Ensemble, score: NDArray[np.float32], n: int) -> None:
     """Shrink the ensemble's scores of `n` actions, which `can_shrink`."""
-    column, means = score.shape[1] - 1, means_column(ensemble, score)
+    column, means = score.shape[1] - 1, _means_column(ensemble, score)
     level, mean_level = _mean_of(score, n, column), _mean_of(score, n, means)
     alpha, beta = find_factors(ensemble.shrinkage)
     for action in range(n):
@@ -117,7 +117,7 @@ def learn_shrinkage(
     `own` is the ensemble's score of the action before shrinkage. The level of the shrunk scores is that of
     the scores themselves.
     """
-    sums, means = ensemble.shrinkage, means_column(ensemble, score)
+    sums, means = ensemble.shrinkage, _means_column(ensemble, score)
     width = ensemble.range[1] - ensemble.range[0]
     level = _mean_of(score, n, score.shape[1] - 1)
     x = (own - level) / width

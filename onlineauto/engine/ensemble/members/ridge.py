@@ -63,18 +63,53 @@ def take_unbinned(state: RidgeState, buffers: Buffers, scratch: RidgeScratch) ->
     return int(n)
 
 
+@inline_kernel
+def score_from_mean(
+    context: Context, part: Part, regression: Regression, mean: float, values: NDArray[np.float32]
+) -> None:
+    """Score the known actions by their regressions on `values`, which predict costs less the mean."""
+    known = context.buffers.members.known
+    for action in range(part.begin, part.end):
+        short_loop()
+        if known[action] >= 0:
+            score = score_of(regression, known[action], values, len(values))
+            context.buffers.score[action, part.column] = mean + score
+
+
+@inline_kernel
+def learn_from_mean(
+    context: Context,
+    lesson: Lesson,
+    regression: Regression,
+    mean: NDArray[np.float64],
+    values: NDArray[np.float32],
+    unsure: float,
+) -> None:
+    """Learn a cost, less the mean of all costs before it, by the action's regression on `values`."""
+    members, before = context.live.ensemble.members, mean[0]
+    n_seen = members.inputs.seen
+    mean[0] += (lesson.cost - before) / max((n_seen[MOST_ACTIONS] + 1) / lesson.weight, 1.0)
+    if lesson.known >= 0 and works(members, lesson.score):
+        less = Lesson(
+            lesson.action,
+            lesson.known,
+            lesson.cost - before,
+            lesson.weight,
+            lesson.score,
+            lesson.column,
+            lesson.again,
+            lesson.trust,
+        )
+        call_at(context.units.learn_regression, (regression, less, values, n_seen[lesson.known], unsure, 1.0))
+
+
 @entry_kernel
 def score_ridge(
     context: Context, stream: Stream, actions: Actions, part: Part, state: RidgeState, scratch: RidgeScratch
 ) -> None:
     """Score the actions of an event."""
-    buffers, known = context.buffers, context.buffers.members.known
-    n = take_unbinned(state, buffers, scratch)
-    for action in range(part.begin, part.end):
-        short_loop()
-        if known[action] >= 0:
-            score = score_of(state.regression, known[action], scratch.values, n)
-            buffers.score[action, part.column] = state.mean[0] + score
+    n = take_unbinned(state, context.buffers, scratch)
+    score_from_mean(context, part, state.regression, state.mean[0], scratch.values[:n])
 
 
 @entry_kernel
@@ -87,25 +122,8 @@ def learn_ridge(
     scratch: RidgeScratch,
 ) -> None:
     """Learn an event."""
-    members, mean = context.live.ensemble.members, state.mean[0]
-    n_seen = members.inputs.seen
-    state.mean[0] += (lesson.cost - mean) / max((n_seen[MOST_ACTIONS] + 1) / lesson.weight, 1.0)
-    if lesson.known >= 0 and works(members, lesson.score):
-        n = take_unbinned(state, context.buffers, scratch)
-        less = Lesson(
-            lesson.action,
-            lesson.known,
-            lesson.cost - mean,
-            lesson.weight,
-            lesson.score,
-            lesson.column,
-            lesson.again,
-            lesson.trust,
-        )
-        call_at(
-            context.units.learn_regression,
-            (state.regression, less, scratch.values[:n], n_seen[lesson.known], UNSURE, 1.0),
-        )
+    n = take_unbinned(state, context.buffers, scratch)
+    learn_from_mean(context, lesson, state.regression, state.mean, scratch.values[:n], UNSURE)
 
 
 @entry_kernel

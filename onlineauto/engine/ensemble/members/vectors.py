@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.engine.ensemble.branches import merge_mean
-from onlineauto.engine.ensemble.input_kernels import works
 from onlineauto.engine.ensemble.least_squares_kernels import Prepared, Regression
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Needs, Part, Work
+from onlineauto.engine.ensemble.members.ridge import RidgeScratch, learn_from_mean, score_from_mean
 from onlineauto.engine.ensemble.regression import RegressionMember, make_regression, price_of_inputs
-from onlineauto.engine.ensemble.regression_kernels import score_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_IN_VECTORS, InVectors
-from onlineauto.jit import call_at, entry_kernel, short_loop
+from onlineauto.jit import call_at, entry_kernel
 from onlineauto.state.schema import field, finite, jointly, nested, record
 
 if TYPE_CHECKING:
@@ -47,32 +46,13 @@ class VectorsState(NamedTuple):
     mean: NDArray[np.float64] = field(1, read=finite, merge=jointly, predicts=True)  # of the costs
 
 
-class VectorsScratch(NamedTuple):
-    """Scratch of the member: none."""
-
-    unused: NDArray[np.float32]
-
-
 @entry_kernel
 def score_vectors(
-    context: Context,
-    stream: Stream,
-    actions: Actions,
-    part: Part,
-    state: VectorsState,
-    scratch: VectorsScratch,
+    context: Context, stream: Stream, actions: Actions, part: Part, state: VectorsState, scratch: RidgeScratch
 ) -> None:
     """Score the actions of an event."""
-    buffers, known, n = (
-        context.buffers,
-        context.buffers.members.known,
-        state.regression.prepared[Prepared.INPUTS],
-    )
-    for action in range(part.begin, part.end):
-        short_loop()
-        if known[action] >= 0:
-            score = score_of(state.regression, known[action], buffers.members.taken.vectors[0], n)
-            buffers.score[action, part.column] = state.mean[0] + score
+    values = context.buffers.members.taken.vectors[0, : state.regression.prepared[Prepared.INPUTS]]
+    score_from_mean(context, part, state.regression, state.mean[0], values)
 
 
 @entry_kernel
@@ -82,35 +62,11 @@ def learn_vectors(
     actions: Actions,
     lesson: Lesson,
     state: VectorsState,
-    scratch: VectorsScratch,
+    scratch: RidgeScratch,
 ) -> None:
     """Learn an event."""
-    members, mean = context.live.ensemble.members, state.mean[0]
-    n_seen = members.inputs.seen
-    state.mean[0] += (lesson.cost - mean) / max((n_seen[MOST_ACTIONS] + 1) / lesson.weight, 1.0)
-    if lesson.known >= 0 and works(members, lesson.score):
-        n = state.regression.prepared[Prepared.INPUTS]
-        less = Lesson(
-            lesson.action,
-            lesson.known,
-            lesson.cost - mean,
-            lesson.weight,
-            lesson.score,
-            lesson.column,
-            lesson.again,
-            lesson.trust,
-        )
-        call_at(
-            context.units.learn_regression,
-            (
-                state.regression,
-                less,
-                context.buffers.members.taken.vectors[0, :n],
-                n_seen[lesson.known],
-                UNSURE,
-                1.0,
-            ),
-        )
+    values = context.buffers.members.taken.vectors[0, : state.regression.prepared[Prepared.INPUTS]]
+    learn_from_mean(context, lesson, state.regression, state.mean, values, UNSURE)
 
 
 @entry_kernel
@@ -137,9 +93,9 @@ class Vectors(RegressionMember):
         """Return the state before the first event."""
         return VectorsState(make_regression(sizes.actions, 1 + MOST_IN_VECTORS), np.zeros(1))
 
-    def make_scratch(self) -> VectorsScratch:
-        """Return no scratch."""
-        return VectorsScratch(np.zeros(0, np.float32))
+    def make_scratch(self) -> RidgeScratch:
+        """Return scratch without room, since the numbers of vectors are read where they are."""
+        return RidgeScratch(np.zeros(0, np.float32))
 
     def prices(self, work: Work) -> tuple[float]:
         """Return the work for the numbers of vectors."""
