@@ -41,7 +41,7 @@ VERSION: Final = 2
 """Version of the section of a model file."""
 _FEW = 2
 _NONE = np.zeros(0, np.int64)
-_LESSON = Lesson(0, 0, 0.0, 0.0, 0, 0, True, 1.0)
+_LESSON = Lesson(0, 0, 0.0, 0.0, 0, 0, True, 1.0, 1.0)
 
 
 class _OneEvent(NamedTuple):

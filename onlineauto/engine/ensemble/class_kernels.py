@@ -266,7 +266,7 @@ def _learn(classes: Classes, event: ClassEvent, code: int, weight: float, k: int
     for member in range(len(classes.states)):
         short_loop()
         first = classes.begins[member]
-        lesson = Lesson(code, 0, np.float64(code), weight, first, first, False, 1.0)
+        lesson = Lesson(code, 0, np.float64(code), weight, first, first, False, 1.0, 1.0)
         call_at(
             event.units.learn[member],
             (classes, event, lesson, k, classes.states[member], event.scratch[member]),

@@ -39,6 +39,7 @@ import numpy as np
 from onlineauto.engine.ensemble.evidence_kernels import (
     ensemble_column,
     fairness,
+    hardly_explores,
     note_lead,
     predicts,
     rank,
@@ -262,6 +263,7 @@ def _learn_members(
     if index >= 0:
         inputs.seen[index] += 1
     first, weight = buffers.score.shape[1] - 1 - n, np.float64(label.weight)
+    fair = fairness(label, actions.n) if hardly_explores(label, actions.n) else np.float64(1.0)
     origin = np.float64(_origin(run))
     for member in range(len(members.states)):
         short_loop()
@@ -273,7 +275,9 @@ def _learn_members(
                     context,
                     stream,
                     actions,
-                    Lesson(action, index, cost - origin, weight, score, first + score, repeats, trusted),
+                    Lesson(
+                        action, index, cost - origin, weight, score, first + score, repeats, trusted, fair
+                    ),
                     members.states[member],
                     buffers.members.scratch[member],
                 ),

@@ -133,6 +133,17 @@ def fairness(label: Label, n: int) -> np.float64:
 
 
 @inline_kernel
+def hardly_explores(label: Label, n: int) -> bool:
+    """Return whether the policy hardly explores here: it took one of `n` actions nearly always, or seldom."""
+    probability = np.float64(label.probability)
+    if not probability > 0.0 or n < 2:
+        return False
+    if label.probability > _HALF:
+        return bool(0.0 < (1.0 - probability) * n < _SELDOM * (n - 1))
+    return bool(probability * n < _SELDOM)
+
+
+@inline_kernel
 def trust(score: NDArray[np.float32], ranking: int, label: Label, n: int) -> float:
     """Return the part by which members trust the cost of an event of `n` actions.
 
@@ -141,10 +152,7 @@ def trust(score: NDArray[np.float32], ranking: int, label: Label, n: int) -> flo
     and then what its favourites cost says little of what they cost when they are drawn. A learner that acts
     itself has favourites that are the best by its scores.
     """
-    if not label.probability > _HALF or n < 2:
-        return 1.0
-    rest = 1.0 - np.float64(label.probability)
-    if not 0.0 < rest * n < _SELDOM * (n - 1):
+    if not (label.probability > _HALF and hardly_explores(label, n)):
         return 1.0
     action = int(label.action)
     surprises = rank(score, action, n, ranking) > 0 and rank(score, action, n, 0) > 0

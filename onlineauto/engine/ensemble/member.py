@@ -76,6 +76,7 @@ class Lesson(NamedTuple):
     column: int
     again: bool  # the inputs have changed since the event was scored
     trust: float  # a further factor of the weight, for members that learn each product separately
+    fair: float  # the propensity weight if the policy hardly explores, else 1
 
 
 class Need(IntEnum):

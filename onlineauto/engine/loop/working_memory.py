@@ -80,7 +80,7 @@ NO_RESULTS = Results(
 _CURSOR = np.zeros(4, np.int64)
 _ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
 _ZERO = np.float32(0)
-_PART, _LESSON = Part(0, 0, 0, 0), Lesson(0, 0, 0.0, 0.0, 0, 0, True, 1.0)
+_PART, _LESSON = Part(0, 0, 0, 0), Lesson(0, 0, 0.0, 0.0, 0, 0, True, 1.0, 1.0)
 _LABEL = Label(np.int64(-1), _ZERO, _ZERO, _ZERO, _ZERO)
 
 

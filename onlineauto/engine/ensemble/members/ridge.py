@@ -94,11 +94,12 @@ def learn_from_mean(
             lesson.action,
             lesson.known,
             lesson.cost - before,
-            lesson.weight,
+            lesson.weight * lesson.fair,
             lesson.score,
             lesson.column,
             lesson.again,
             lesson.trust,
+            lesson.fair,
         )
         call_at(context.units.learn_regression, (regression, less, values, n_seen[lesson.known], unsure, 1.0))
 
