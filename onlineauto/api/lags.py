@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 
 from onlineauto.errors import InputError
 from onlineauto.features.lags import lag_names
 from onlineauto.features.options import MOST_LAGS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from onlineauto.formats.mappings.values import plain_tree
 
 _WAITING = 1024
 """Maximum number of predicted events whose labels are awaited."""
@@ -46,11 +45,11 @@ class Lags(msgspec.Struct):
     ) -> Mapping[Any, Any]:
         """Return the features of an event with the last labels and their differences, the latest first.
 
-        An event that `learns` has the labels with which it was predicted last, if its prediction `awaits` its
-        label. So labels that arrive in between have no effect.
+        An event that `learns` has the labels with which its features were predicted last, if that prediction
+        `awaits` its label. So labels that arrive in between have no effect.
         """
-        if not self.n:
-            return features
+        if not self.n or not isinstance(features, Mapping):
+            return features  # what is no mapping has its error later
         if taken := set(lag_names(self.n)) & {str(name) for name in features}:
             raise InputError(f"the feature name {min(taken)!r} is reserved, since lags={self.n}: rename it")
         labels = self.latest
@@ -68,5 +67,5 @@ class Lags(msgspec.Struct):
 
 def _key_of(features: Mapping[Any, Any]) -> str:
     """Return a text that identifies the features of an event, whatever their order."""
-    text = repr(sorted((str(name), repr(value)) for name, value in features.items()))
+    text = repr(sorted(plain_tree(features, "features").items()))
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

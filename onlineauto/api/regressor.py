@@ -20,6 +20,7 @@ from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import MOST_LAGS
 from onlineauto.formats.mappings.event_kernels import LARGE
+from onlineauto.formats.mappings.identities import named
 from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
@@ -78,9 +79,10 @@ class AutoMLRegressor(SingleLines):
         The weights are a table of 2^hash_bits rows.
     lags : int
         Number of last labels that are features of each event, with their differences, 0 to 20: for a series
-        of events in order of time. An event that is learnt after its prediction has the labels that were
-        known at its prediction; the last 1,024 predicted events are remembered for this. The names ``lag 1``
-        and ``change 1`` and so on are reserved.
+        of events in order of time. An event that is learnt has the labels that were known at the latest
+        prediction of the same features; the last 1,024 predicted events are remembered for this. All rows
+        that are predicted together have the same last labels, so to evaluate a series, predict and learn
+        its events in turn. The names ``lag 1`` and ``change 1`` and so on are reserved.
     **options
         Further options of a model, named as on the command line.
 
@@ -109,7 +111,7 @@ class AutoMLRegressor(SingleLines):
         super().__init__(
             flags, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
         )
-        if lags not in range(MOST_LAGS + 1):
+        if isinstance(lags, bool) or lags not in range(MOST_LAGS + 1):
             raise OptionError(f"lags is a whole number from 0 to {MOST_LAGS}, not {lags!r}")
         self._lags = Lags(int(lags))
         labelled = link is None and not any(name in options for name in _LABEL_OPTIONS)
@@ -149,7 +151,7 @@ class AutoMLRegressor(SingleLines):
         """
         if isinstance(features, Mapping):
             with self._lock:
-                event = {"context": self._encode(self._complete(features))}
+                event = {"context": self._encode(self._complete(named(features, self._workspace.identities)))}
                 return self._natural(float(self._workspace.predict(event)[0]))
         return self._predict_rows(features, awaits=True)
 
@@ -160,7 +162,8 @@ class AutoMLRegressor(SingleLines):
             return np.empty(0)
         with self._lock:
             (mean, unit), (low, high) = self._scale(), self._limits()
-            rows = [self._lags.complete(row, awaits=awaits) for row in rows]
+            names = self._workspace.identities
+            rows = [self._lags.complete(named(row, names), awaits=awaits) for row in rows]
             predicted = self._workspace.predict_block(self._block_of(rows)).prediction.astype(float)
             return np.clip(mean + unit * predicted, low, high)
 

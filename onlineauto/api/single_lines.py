@@ -117,9 +117,9 @@ class SingleLines(AutoModel):
         if is_missing(y):
             raise InputError(f"the label is missing: {y!r}; leave out events without a label")
         with self._lock:
+            label, weight = self._check_label(y), check_weight(weight, "event")
             features = self._complete(named(features, self._workspace.identities), learns=True)
-            event: dict[str, Any] = {"context": self._encode(features)}
-            label, event["weight"] = self._check_label(y), check_weight(weight, "event")
+            event = {"context": self._encode(features), "weight": weight}
             if far := self._numbers.first_far(features):
                 text = outlier_message(f"{far[0]}: the value {far[1]:g}")
                 warnings.warn(text, UserWarning, stacklevel=2)

@@ -258,7 +258,7 @@ def _parsed(text: str, flag: str, *, bytewise: bool) -> tuple[bytes, int]:
     """Return the letter of a namespace, or b"" for all, and the number of words."""
     match = _GRAMS.fullmatch(text)
     letters = letters_of(match[1], bytewise=bytewise) if match else ()
-    if match is None or len(letters) > 1 or int(match[2]) > 99:
+    if match is None or match[1] == "-" or len(letters) > 1 or int(match[2]) > 99:
         raise OptionError(
             f"{flag} {text!r} is not a number up to 99, such as 2, or a2 for namespaces that begin with a"
         )

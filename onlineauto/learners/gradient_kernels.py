@@ -266,6 +266,8 @@ def _accumulate(
             x = example.value[i]
             x2 = x * x
             if x2 < _X2_MIN:
+                if x == _ZERO:  # of a vector
+                    continue
                 x = _X_MIN if x > _ZERO else -_X_MIN
                 x2 = _X2_MIN
             if rule.adaptive:
@@ -489,6 +491,8 @@ def accumulate_four(
             x2 = x * x
             size = abs(x)
             if x2 < _X2_MIN:
+                if x == _ZERO:  # of a vector
+                    continue
                 x2, size = _X2_MIN, _X_MIN
             grows = both(active, below(load(rows, c, at_n), splat(size)))
             if some(grows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -41,6 +42,10 @@ VERSION: Final = 2
 """Version of the section of a model file."""
 _FEW = 2
 _NONE = np.zeros(0, np.int64)
+_COLLAPSED = (
+    "predictions collapsed: of the last 128 events far fewer were predicted right than before; the ensemble "
+    "forgets what it has learnt and begins again"
+)
 _LESSON = Lesson(0, 0, 0.0, 0.0, 0, 0, True, 1.0, 1.0)
 
 
@@ -158,6 +163,7 @@ class ClassEnsemble:
         """Begin again if predictions have collapsed; return the number of events of the call so far, or 0."""
         collapsed = int(self._classes.lately[Lately.COLLAPSED])
         if collapsed:
+            warnings.warn(_COLLAPSED, UserWarning, stacklevel=4)
             self.begin_again()
         return collapsed
 

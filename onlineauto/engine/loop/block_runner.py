@@ -239,7 +239,7 @@ class BlockRunner:
         layout, searching, task = self._layout, self._searching, self._learner.task
         self._wide, self._stopped = [], False
         held_out = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
-        adds = task.training and mode == EventMode.LEARN
+        adds = mode == EventMode.LEARN  # with ``-t`` too: labels of a log are known once they are behind
         if layout.lags:
             block = layout.lags.expand(block, held_out if adds else None, layout.lags.latest)
         layout.update(block)

@@ -92,13 +92,12 @@ def _has_events(block: Sections, shape: int, as_vw: bool) -> bool:
 
 @kernel
 def _has_values(features: NDArray[np.uint64], as_vw: bool) -> bool:
-    """Return whether no value is 0 and, unless `as_vw`, all values are finite."""
-    zeros = infinite = np.uint64(0)
+    """Return whether, unless `as_vw`, all values are finite."""
+    infinite = np.uint64(0)
     for i in range(len(features)):  # without a branch, so that the loop is vectorised
         size = features[i] >> _VALUE & _SIZE
-        zeros |= np.uint64(size == np.uint64(0))
         infinite |= np.uint64(size >= _INFINITE)
-    return bool(zeros == 0 and (as_vw or infinite == 0))
+    return bool(as_vw or infinite == 0)
 
 
 @kernel

@@ -180,6 +180,8 @@ def invalid_feature_error(value: object, where: str) -> InputError:
         return InputError(
             f"{where}: {short_repr(value)} in a list: a list has numbers, names and mappings, and no lists"
         )
+    if getattr(value, "ndim", 1) > 1:
+        return InputError(f"{where}: an array of {value.ndim} dimensions: give one, as by .ravel()")  # type: ignore[attr-defined]
     return InputError(
         f"{where}: value {short_repr(value)} is {kind_of(value)}, which is no feature: features are numbers, "
         "strings, truth values, lists and mappings"
