@@ -115,7 +115,7 @@ def other_rates(champion: Config, space: Space) -> list[Config]:
     if "learning_rate" not in space.searched:
         return []
     rate = space.learning_rate if champion.learning_rate is None else champion.learning_rate
-    return [Config(champion.interactions, rate * factor) for factor in (4.0, 0.25)]
+    return [Config(champion.interactions, rate * factor) for factor in (4.0, 0.125)]
 
 
 # -- what to screen ------------------------------------------------------------------------------------
