@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.decisions import PredictWith
-from onlineauto.engine.ensemble.ensemble import able_scores, begin_again, names_of, weight_of
+from onlineauto.engine.ensemble.ensemble import NO_SHRINKAGE, able_scores, begin_again, names_of, weight_of
 from onlineauto.engine.ensemble.member import ANY, Need
 from onlineauto.engine.ensemble.merge import merge_ensembles, merge_inputs
 from onlineauto.engine.ensemble.registry import MEMBERS, register, unregister
@@ -61,7 +61,9 @@ def check_member(member: Member) -> None:
     if is_new:
         register(member)
     try:
-        for options, actions, n in _STREAMS[: None if member.on_lines else -1]:
+        for options, actions, n in _STREAMS:
+            if not (member.on_actions if actions else member.on_lines):
+                continue
             where = f"{member.name} with {actions} actions"
             _check_stream(member, options, list(_events(actions, n)), where)
             _check_inputs(member, options, list(_events(actions, n // 2, numbers=False)), where)
@@ -164,12 +166,13 @@ def _are_same(one: list[Any], other: list[Any]) -> bool:
 
 
 def _copy_with_one_score(workspace: Workspace, name: str) -> Workspace:
-    """Return a copy that predicts with one score alone."""
+    """Return a copy that predicts with one score alone, as the member computes it."""
     workspace = copy.deepcopy(workspace)
     workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
     ensemble = _ensemble(workspace)
     ensemble.weights[:] = 0.0
     ensemble.weights[weight_of(ensemble, name)] = 1.0
+    ensemble.shrinkage[:] = NO_SHRINKAGE
     return workspace
 
 

@@ -20,7 +20,7 @@ from onlineauto import Workspace, read
 from onlineauto.formats.lines.diagnostics import ProblemCode
 from tests.naive.native_search import NativeSearch, Options, events_of
 from tests.naive.native_search.journal import Line
-from tests.naive.native_search.streams import choices, lines, slots, wide_choices, wide_lines
+from tests.naive.native_search.streams import choices, lines, slots, vector_choices, wide_choices, wide_lines
 
 pytestmark = pytest.mark.lane("sampled")
 
@@ -151,6 +151,12 @@ SMALL = [
         cb_explore_adf=False,
         ccb_explore_adf=True,
         default_lease=100,
+    ),
+    bandit(
+        "context and actions have long vectors",
+        lambda: vector_choices(240),
+        "late namespaces",
+        default_lease=40,
     ),
     bandit("crossings are many", lambda: wide_choices(160), "extend", default_lease=40),
     single("lines", lambda: lines(1500, wild=True), "swap by loss", "remove"),

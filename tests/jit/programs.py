@@ -29,6 +29,12 @@ BANDIT = "".join(
     + "\n"
     for i in range(14)
 )
+VECTORS = "".join(
+    f"shared |e {' '.join(f':{(i * k + 1) % 7}' for k in range(50))}\n"
+    + "".join(f"{f'0:{-(i % 3 == k):d}:0.5 ' if k == i % 2 else ''}|z k{k}\n" for k in range(2))
+    + "\n"
+    for i in range(6)
+)
 ASKED = "shared |u u1 age:2.5\n|z k0 price:0.25\n|z k1 price:1.25\n|z k2 price:2.25\n"
 SLOTS = "ccb shared |u a\nccb action |z x\nccb action |z y\nccb slot 0:-1:0.5 |s s\nccb slot |s t\n\n"
 LINES = "".join(f"{i % 3 / 2} |a i{i % 3} x:{i % 4}.5 |b j{i % 2}\n" for i in range(20))
@@ -54,6 +60,7 @@ WORKSPACES: dict[str, tuple[str, dict[str, Any]]] = {
     "regression searched": (LINES, {"live_configs": 2, "lease": 1}),
     "doubly robust": (BANDIT, {"cb_adf": True, "cb_type": "dr", "quadratic": "uz"}),
     "searched": (BANDIT, {"cb_explore_adf": True, "live_configs": 3, "lease": 2}),
+    "vectors": (VECTORS, {"cb_explore_adf": True, "live_configs": 2, "members": "vectors"}),
     "searched on two threads": (BANDIT, {"cb_explore_adf": True, "live_configs": 2, "threads": 3}),
     "exact": (BANDIT, {"cb_explore_adf": True, "quadratic": "uz", "vw_exact": True}),
     "exact search": (BANDIT, {"cb_explore_adf": True, "live_configs": 2, "lease": 1, "vw_exact": True}),

@@ -135,10 +135,9 @@ def _decode_line(text: bytes) -> AnyLine | None:
     """Return the members of a line; None if the line is not a JSON object."""
     try:
         return _DECODER.decode(text)
-    except UnicodeDecodeError:
-        return AnyLine(ranked=())  # the reader accepts the line
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # The reader accepts bytes that are not UTF-8. Newer versions of msgspec raise a DecodeError for them.
+        return AnyLine(ranked=()) if "utf-8" in str(error).lower() else None
 
 
 def _broke_off(text: bytes) -> bool:

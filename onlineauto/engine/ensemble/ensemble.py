@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 VERSION = 2
 """Version of the ensemble's section in a model file."""
 
-_AS_IT_IS = [1.0, 1e-4, 0.0, 1e-4, 1e-4, 0.0, 1e-18]
+NO_SHRINKAGE = [1.0, 1e-4, 0.0, 1e-4, 1e-4, 0.0, 1e-18]
 """The sums of `Ensemble.shrinkage` by which scores stay as they are until events have changed the sums."""
 
 _FEW_CHALLENGERS = 3
@@ -416,7 +416,7 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
     names = stored["scores"].convert(list[str])
     schema.read(stored, ensemble, predicts=not _learns(ensemble))
     if "shrinkage" not in stored:
-        ensemble.shrinkage[:] = _AS_IT_IS
+        ensemble.shrinkage[:] = NO_SHRINKAGE
     _restore_weights(stored, ensemble, names)
     if len(ensemble.members.rests):
         _restore_sections(stored, ensemble, names)

@@ -94,6 +94,8 @@ def test_actions_have_32_bits() -> None:
         _PLAIN | {"action": 3, "cost": -1, "probability": 0.25},
         _EVENT | {"chosen": 1, "cost": 0, "probability": 1, "weight": 0},
         {"actions": [{}, {"x": None, "y": 0, "z": False}]},
+        {"actions": [{"a": [1]}, {"a": [0.5, None, "new", True]}]},
+        {"context": {"a": [0.0] * 20, "b": (1, 0)}},
         {"context": {"n": 2**40, "m": -(2**59), "f": math.nan, "t": ("a", "b")}},
         {"context": {}},
     ],
@@ -121,7 +123,8 @@ def test_usual_events_are_read_by_the_kernel(event: dict[str, Any]) -> None:
         {"context": {"": 1}},
         _EVENT | {"tag": "here"},
         {"actions": ()},
-        {"actions": [{"a": [1]}]},
+        {"actions": [{"a": [[1]]}]},
+        {"actions": [{"a": [{"b": 1}]}]},
     ],
 )
 def test_unusual_events_are_read_by_named_event(event: dict[str, Any]) -> None:

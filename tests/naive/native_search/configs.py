@@ -43,6 +43,8 @@ class Space:
     """Namespaces seen so far, in ascending order."""
     of_actions: frozenset[bytes]
     """Namespaces of lines of actions; the others are the context."""
+    vectors: frozenset[bytes]
+    """Namespaces that are long vectors."""
     late: frozenset[bytes]
     """Namespaces first seen since the last review; proposals are for them if there are any."""
     gains: Mapping[Interaction, float]
@@ -67,6 +69,11 @@ class Space:
     def actions(self) -> tuple[bytes, ...]:
         """Namespaces of actions."""
         return tuple(sorted(self.of_actions))
+
+    def may_cross(self, names: Interaction) -> bool:
+        """Return whether an interaction may be proposed: a long vector with one other namespace."""
+        others = [name for name in names if name not in self.vectors]
+        return len(others) == len(names) or (len(names) <= 2 and len(others) == len(names) - 1)
 
     def size(self, names: Interaction) -> float:
         """Features of an interaction in an event; those that are the same for all actions count once."""

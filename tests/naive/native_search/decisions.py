@@ -31,6 +31,7 @@ from tests.naive.native_search.configs import Config, Space
 
 if TYPE_CHECKING:
     from tests.naive.native_search.configs import Interaction
+    from tests.naive.native_search.events import Event
     from tests.naive.native_search.options import Options
 
 MOST_BETWEEN_REVIEWS = 2048
@@ -127,6 +128,7 @@ class Search:
         self.live = [champion]
         self.names: set[bytes] = set()
         self.of_actions: frozenset[bytes] = frozenset()
+        self.vectors: frozenset[bytes] = frozenset()
         self.late: frozenset[bytes] = frozenset()
         self.n_switches = 0
         self.since = 0
@@ -152,6 +154,7 @@ class Search:
         return Space(
             names=tuple(sorted(self.names)),
             of_actions=self.of_actions,
+            vectors=self.vectors,
             late=late,
             gains=known.gains,
             sizes=known.sizes,
@@ -164,11 +167,12 @@ class Search:
 
     # -- what happens ----------------------------------------------------------------------------------
 
-    def meet(self, names: Sequence[bytes], of_actions: frozenset[bytes], known: Known) -> list[Decision]:
+    def meet(self, names: Sequence[bytes], event: Event, known: Known) -> list[Decision]:
         """Namespaces were met that are new."""
         begins = not self.names or (self.n_switches == 0 and known.learnt < self.first_lease // 8)
         self.names |= set(names)
-        self.of_actions |= of_actions
+        self.of_actions |= event.of_actions
+        self.vectors |= event.vectors
         self.late = frozenset() if begins else self.late | set(names)
         if not begins:
             return [Widen(tuple(names)), *self._try_late(known)]
@@ -211,9 +215,10 @@ class Search:
         removal = Remove(place, self._number(self.live[place]))
         return [removal, *self._fill(place)]
 
-    def review_due(self, drifted: bool, of_actions: frozenset[bytes], known: Known) -> list[Decision]:
+    def review_due(self, drifted: bool, event: Event, known: Known) -> list[Decision]:
         """It is time to ask the oracle again."""
-        self.of_actions |= of_actions
+        self.of_actions |= event.of_actions
+        self.vectors |= event.vectors
         self.late = frozenset()
         if drifted:
             self.since = known.learnt

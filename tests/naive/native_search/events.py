@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,9 @@ F = np.float32
 ZERO = F(0)
 TOLD = b"\x8c"
 """Namespace of the feature that identifies a slot."""
+
+LONG = 48
+"""A vector with more numbers is long."""
 
 Feature = tuple[int, np.float32]
 """Hash and value."""
@@ -59,6 +63,19 @@ class Event:
     def names(self) -> set[bytes]:
         """Namespaces that can be crossed."""
         return set().union(self.shared or {}, *self.actions) - {TOLD}
+
+    @property
+    def vectors(self) -> frozenset[bytes]:
+        """Namespaces that are long vectors: the hash of each number is the hash before plus 1."""
+        groups = chain.from_iterable(each.items() for each in (self.shared or {}, *self.actions))
+        return frozenset(name for name, features in groups if _is_long_vector(features))
+
+
+def _is_long_vector(features: list[Feature]) -> bool:
+    first = features[0][0] if features else 0
+    return len(features) > LONG and all(
+        hash_ == (first + index) % 2**32 for index, (hash_, _) in enumerate(features)
+    )
 
 
 def events_of(read: Iterable[ReadEvent], options: Options) -> Iterator[Event]:

@@ -7,9 +7,10 @@ a champion the oracle then proposes, best first:
 1. the champion with the next family: all pairs of contexts crossed with the action;
 2. all interactions with a gain, the four with the largest gains, the one with the largest gain;
 3. for a mature champion, fewer: the best quarter of its interactions, those that do no harm, the better half;
-4. other learning rates, four times as large and as small.
+4. other learning rates: four times the champion's, and an eighth.
 
-Proposals that are much more expensive than the champion are left out. For namespaces that are first seen late
+Proposals that are much more expensive than the champion are left out, and interactions with too many numbers
+of long vectors (`Space.may_cross`). For namespaces that are first seen late
 there is one proposal: the champion, crossed with them.
 
 All proposals but the first depend on gains; so the oracle also lists the interactions to screen.
@@ -49,7 +50,8 @@ def alone(space: Space) -> list[Interaction]:
 
 def crossed(space: Space) -> list[Interaction]:
     """Return the pairs of a context with a namespace of the action."""
-    return [ascending(names) for names in product(space.contexts, space.actions)]
+    possible = map(ascending, product(space.contexts, space.actions))
+    return [names for names in possible if space.may_cross(names)]
 
 
 def first(space: Space) -> Config:
@@ -83,7 +85,7 @@ def propose(champion: Config, space: Space) -> list[Config]:
 def other_interactions(champion: Config, space: Space) -> Iterator[Config]:
     held = set(champion.interactions)
     if "interactions" in space.searched:
-        yield champion.crossing(held.union(family(space)))
+        yield champion.crossing(held.union(names for names in family(space) if space.may_cross(names)))
     by_gain = sorted(space.gains, key=lambda names: (-space.gains[names], names))
     gaining = [names for names in by_gain if space.gains[names] > 0.0]
     missing = [names for names in gaining if names not in held]
@@ -115,7 +117,7 @@ def other_rates(champion: Config, space: Space) -> list[Config]:
     if "learning_rate" not in space.searched:
         return []
     rate = space.learning_rate if champion.learning_rate is None else champion.learning_rate
-    return [Config(champion.interactions, rate * factor) for factor in (4.0, 0.25)]
+    return [Config(champion.interactions, rate * factor) for factor in (4.0, 0.125)]
 
 
 # -- what to screen ------------------------------------------------------------------------------------
@@ -127,7 +129,7 @@ def screened(champion: Config, space: Space, turn: int) -> list[Interaction]:
     steps = [
         names
         for names in dict.fromkeys(chain(alone(space), pairs(champion, space, turn)))
-        if names not in held
+        if names not in held and space.may_cross(names)
     ]
     known = sorted(set(steps) & space.gains.keys(), key=lambda names: (-space.gains[names], names))
     best = known[: MOST_SCREENED // 2]

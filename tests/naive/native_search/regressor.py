@@ -144,7 +144,9 @@ class Regressor:
                     cell.weight = cell.weight * (cell.scale / size)
                 cell.scale = size
             cell.squares = cell.squares + slope_squared * square
-            cell.rate = F(1) / np.sqrt(cell.squares) * (F(1) / cell.scale)
+            with np.errstate(over="ignore"):  # the rate of a feature that was always 0
+                rate = F(1) / np.sqrt(cell.squares) * (F(1) / cell.scale)
+            cell.rate = rate if np.isfinite(rate) else F(0)
             norm = norm + square / (cell.scale * cell.scale)
             reach = reach + square * cell.rate
         return reach, norm

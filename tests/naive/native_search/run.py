@@ -124,13 +124,13 @@ class NativeSearch:
         lines: list[Line] = []
         new = self.counts.count(event)
         if new:
-            lines += self._answer(self.search.meet(new, event.of_actions, self._known()))
+            lines += self._answer(self.search.meet(new, event, self._known()))
         learns = event.label is not None
         due = self.n_learnt >= self.search.next_review
         if learns and (due or self._has_losses()):
             drifted = self._drifted()
             if due or drifted:
-                lines += self._answer(self.search.review_due(drifted, event.of_actions, self._known()))
+                lines += self._answer(self.search.review_due(drifted, event, self._known()))
         if learns and self._lease_is_due():
             lines += self._answer(self.search.lease_due(self._known()))
         examples = Examples(event, self.options)

@@ -75,6 +75,27 @@ def choices(
     return ("\n".join(text) + "\n").encode()
 
 
+def vector_choices(n: int, *, seed: int = 0) -> bytes:
+    """Choices among two actions; context and actions have long vectors, and another one comes late."""
+    draw = np.random.default_rng(seed)
+
+    def vector(name: str) -> str:
+        return f"|{name} " + " ".join(f":{number:.1f}" for number in draw.normal(size=50))
+
+    text = []
+    for i in range(n):
+        value = {name: int(draw.integers(3)) for name in "ab"}
+        logged = int(draw.integers(2))
+        reward = int(draw.random() < (0.9 if BEST[value["a"], value["b"]] % 2 == logged else 0.1))
+        vectors = [vector(name) for name in ("v", "w", "x")[: 2 + (i > n // 2)]]
+        text.append(" ".join(["shared", *(f"|{name} {name}{value[name]}" for name in "ab"), *vectors]))
+        for action in range(2):
+            label = f"0:{-reward}:0.5 " if action == logged else ""
+            text.append(f"{label}|z z{action} {vector('p')}")
+        text.append("")
+    return ("\n".join(text) + "\n").encode()
+
+
 def slots(n: int, *, seed: int = 0) -> bytes:
     """Events of four actions, of which two slots take one each."""
     draw = np.random.default_rng(seed)
