@@ -68,6 +68,15 @@ def fairness(logged: Logged, n_actions: int) -> float:
     return min(1 / (n_actions * logged.probability), 32.0) if logged.probability > 0 else 1.0
 
 
+def care(logged: Logged, n_actions: int) -> float:
+    """Return the propensity weight of an event of a policy that hardly explores, and 1 of any other."""
+    often = logged.probability > 0.5
+    explores = logged.probability * n_actions
+    if often and n_actions > 1:
+        explores = (1 - logged.probability) * n_actions / (n_actions - 1)
+    return fairness(logged, n_actions) if n_actions > 1 and 0 < explores < 1 / 12 else 1.0
+
+
 def trust(logged: Logged, champion: Sequence[np.float32], ranking: Sequence[np.float32]) -> float:
     """Return the trust in a logged action: a third for a bad favourite of a policy that hardly explores."""
     n, action = len(champion), logged.action
@@ -340,7 +349,8 @@ class Ensemble:
         cost = logged.cost if bounded is None else low + bounded * (high - low)
         if self.members is not None:
             worked = self.members.works
-            weights = logged.weight, logged.weight * trusted
+            careful = logged.weight * care(logged, len(choice.actions))
+            weights = logged.weight, logged.weight * trusted, careful
             self.members.learn(choice.context, choice.actions, logged.action, cost, weights)
             for at, (before, now) in enumerate(zip(worked, self.members.works, strict=True)):
                 if before and not now:

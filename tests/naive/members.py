@@ -408,10 +408,10 @@ class Members:
         actions: Sequence[Features],
         logged: int,
         cost: float,
-        weights: tuple[float, float],
+        weights: tuple[float, float, float],
     ) -> None:
-        """Learn an event; the second weight is that of products."""
-        weight, weight_of_products = weights
+        """Learn an event; the second weight is that of products, the third that of `ridge` and `vectors`."""
+        weight, weight_of_products, careful = weights
         if all(self.rests):
             return
         layer = None if self.told is None else self._layer()
@@ -433,19 +433,19 @@ class Members:
             known.seen += 1
             works = *self.works[:2], *map(self.has, ("layer", "ridge", "vectors", "linear"))
             lessons = (
-                (known.linear, linear, cost),
-                (known.waves, waves, cost),
-                (known.layer, layer, cost),
-                (known.ridge, self._plain(linear), cost - self.mean),
-                (known.vectors, in_vectors, cost - self.mean_for_vectors),
-                (known.plain, self._plain(linear), cost),
+                (known.linear, linear, cost, weight),
+                (known.waves, waves, cost, weight),
+                (known.layer, layer, cost, weight),
+                (known.ridge, self._plain(linear), cost - self.mean, careful),
+                (known.vectors, in_vectors, cost - self.mean_for_vectors, careful),
+                (known.plain, self._plain(linear), cost, weight),
             )
-            for has, (squares, inputs, target) in zip(works, lessons, strict=True):
+            for has, (squares, inputs, target, own_weight) in zip(works, lessons, strict=True):
                 if has and inputs is not None:
                     taken = known.seen * 0x9E3779B97F4A7C15 % 2**64 < 2**62
                     times = 1 if known.seen <= OFTEN else EACH * taken
                     together = WAITING if known.seen > ALONE else 1
-                    squares.learn_later(inputs, target, 1 / weight, times, together)
+                    squares.learn_later(inputs, target, 1 / own_weight, times, together)
                     if known.seen % 64 == 0:
                         squares.cut_off()
         keeps = self.joint is None and "trees" in self.names and not self.rests[self.names.index("trees")]
@@ -468,7 +468,7 @@ class Members:
             )
         if "means" in self.names and not self.rests[MEANS]:
             can_learn = self.works[MEANS] and bool(keys)
-            self.means.learn(keys, cost, weights, self.events, works=can_learn)
+            self.means.learn(keys, cost, weights[:2], self.events, works=can_learn)
         self._see_numbers(context, features if self.joint else ())
         if self.vectors.see(runs):
             self._meet_projections()

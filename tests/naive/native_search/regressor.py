@@ -138,6 +138,8 @@ class Regressor:
         reach, norm = F(0), F(0)
         for place, x in features:
             cell = self.table.setdefault(place, Cell())
+            if x == 0:  # of a vector
+                continue
             size, square = max(abs(x), SMALL), max(x * x, SMALL * SMALL)
             if size > cell.scale:
                 if cell.scale > 0:
