@@ -94,3 +94,21 @@ def test_reserved_names_and_lines_of_text_are_rejected() -> None:
         model.learn({"lag 1": 2.0}, 1.0)
     with pytest.raises(InputError, match="lags needs rows of features"):
         model.fit(io.BytesIO(b"1 | a\n2 | b\n"))
+
+
+@pytest.mark.parametrize("features", ["abc", [3], 7])
+def test_features_that_are_no_mapping_are_rejected_as_without_lags(features: Any) -> None:
+    model = AutoMLRegressor(lags=2)
+    for attempt in (lambda: model.learn(features, 1.0), lambda: model.fit([(features, 1.0)])):
+        with pytest.raises(InputError, match="features are a mapping of name to value"):
+            attempt()
+
+
+def test_a_label_that_is_invalid_leaves_the_prediction_waiting() -> None:
+    model = AutoMLRegressor(lags=1)
+    model.predict({"x": np.float64(5)})
+    with pytest.raises(InputError):
+        model.learn({"x": 5.0}, "abc")
+    assert len(model._lags.waiting) == 1
+    model.learn({"x": 5.0}, 2.0)
+    assert not model._lags.waiting

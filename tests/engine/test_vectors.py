@@ -138,3 +138,14 @@ def test_single_lines_have_the_member_of_vectors() -> None:
     ensemble = workspace.searching.live_configs.arrays.ensemble
     weights = states_of(ensemble).state_of("vectors").regression.weights[0, 1:81]
     assert weights[:4].min() > 5 * np.abs(weights[4:]).mean()
+
+
+def test_zeros_of_vectors_do_not_slow_the_others() -> None:
+    draw, losses = np.random.default_rng(2), []
+    numbers = draw.normal(size=300)
+    for zeros in (0, 200):
+        vector = " ".join([":0"] * zeros)
+        lines = [f"{2 * x:.4f} |a x:{x:.4f} |v {vector}" for x in numbers]
+        found = [each.loss for _, each in Workspace().stream("\n".join(lines).encode())]
+        losses.append(float(np.concatenate(found).mean()))
+    assert losses[0] == losses[1]

@@ -70,6 +70,13 @@ def test_the_same_blocks_are_read_back(path: Path) -> None:
     assert reader.name == str(path)
 
 
+def test_zeros_of_vectors_are_read_back(path: Path) -> None:
+    log = io.BytesIO(b'{"v":[0,1,0,2,0,1,0,2,0,1,0,2,0,1,0,2,0],"_label":1}\n')
+    convert(log, path, json=True)
+    (block,) = BlockReader(path)
+    assert block.features["value"].tolist()[:17] == [0, 1, 0, 2] * 4 + [0]
+
+
 @settings(max_examples=40)
 @given(
     draw=st.randoms(use_true_random=False),
@@ -343,7 +350,6 @@ def test_parts_of_a_file_are_joined_to_the_same_file(path: Path) -> None:
         ("spans", "start", -1, 1 << 40, "has an offset out of range"),
         ("spans", "namespace", 0, 1000, "has an offset out of range"),
         ("spans", "namespace", 0, -1, "has an offset out of range"),
-        ("features", "value", 0, 0, "has an invalid number"),
         ("features", "value", 2, np.inf, "has an invalid number"),
         ("costs", "probability", 0, 1.5, "has an invalid number"),
         ("costs", "cost", 0, np.nan, "has an invalid number"),

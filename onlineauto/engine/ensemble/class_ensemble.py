@@ -43,7 +43,7 @@ VERSION: Final = 2
 _FEW = 2
 _NONE = np.zeros(0, np.int64)
 _COLLAPSED = (
-    "predictions collapsed: of the last 128 events far fewer were predicted right than before; the ensemble "
+    "predictions collapsed: of the last 64 events far fewer were predicted right than before; the ensemble "
     "forgets what it has learnt and begins again"
 )
 _LESSON = Lesson(0, 0, 0.0, 0.0, 0, 0, True, 1.0, 1.0)

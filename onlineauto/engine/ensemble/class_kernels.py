@@ -33,7 +33,7 @@ _KEEPS, PRIOR = 0.9998, 5.0
 _NEW = 4.0
 """Events of a class after which the combiner learns from it with half the weight."""
 
-_FAST, _SLOW, _OLD = 128.0, 2048.0, 512.0
+_FAST, _SLOW, _OLD = 64.0, 2048.0, 512.0
 """Numbers of learnt events over which the two shares of right predictions are averaged, and the minimum
 number of learnt events before predictions may collapse."""
 _COLLAPSE, _SURE = 0.25, 6.0
