@@ -228,10 +228,12 @@ def exchanged(n: int) -> list[tuple[dict[str, float], str]]:
 def test_what_was_learnt_is_forgotten_when_predictions_collapse() -> None:
     rows, one, many = exchanged(4000), AutoMLClassifier(), AutoMLClassifier()
     right = []
-    for features, label in rows:
-        right.append(bool(one.labels) and one.predict(features) == label)
-        one.learn(features, label)
-    many.fit(rows)
+    with pytest.warns(UserWarning, match="predictions collapsed"):
+        for features, label in rows:
+            right.append(bool(one.labels) and one.predict(features) == label)
+            one.learn(features, label)
+    with pytest.warns(UserWarning, match="predictions collapsed"):
+        many.fit(rows)
     assert one.predict_proba(rows[0][0]) == many.predict_proba(rows[0][0])
     assert np.mean(right[1000:2000]) > 0.7
     assert np.mean(right[2000:2040]) < 0.3
