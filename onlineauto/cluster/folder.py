@@ -47,7 +47,7 @@ _ENDED: Final = ("done", "failed", "cancelled", "rejected")
 
 
 class JobStatus(msgspec.Struct, frozen=True):
-    """What became of a job that was submitted to a folder.
+    """The state of a job that was submitted to a folder.
 
     Attributes
     ----------

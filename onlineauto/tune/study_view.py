@@ -39,7 +39,7 @@ class StudyState(StrEnum):
 
 
 class StudyDirection(StrEnum):
-    """Whether lower or higher values are better, as in Optuna."""
+    """The direction in which values get better, as in Optuna."""
 
     MINIMIZE = "MINIMIZE"
     MAXIMIZE = "MAXIMIZE"

@@ -287,7 +287,7 @@ class TuneConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class FailureConfig:
-    """How often a failed trial is tried again; -1 for any number."""
+    """The number of times that a failed trial is tried again; -1 for any number."""
 
     max_failures: int = 0
 

@@ -1,4 +1,4 @@
-"""What a trial sees: the history at its start, in objectives, trainables and, as an option, in pruning."""
+"""Trials see the history at their start: in objectives, trainables and, as an option, in pruning."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ Sent = TypeVar("Sent")
 
 
 class Transport(Protocol[Node_contra, Sent]):
-    """How messages reach workers and servers."""
+    """A transport of messages to workers and servers."""
 
     def send(self, name: str, tree: Any) -> Sent:
         """Send a message to all workers and servers, and return its name or reference."""

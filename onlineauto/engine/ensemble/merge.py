@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 
 class MergedPart(NamedTuple):
-    """What one of several processes merges of the members' states, besides the cells that it is given."""
+    """The part of the members' states that one of several processes merges, besides its cells."""
 
     members: Collection[str]  # those that it merges
     whole: Collection[str]  # those of them that have neither cells nor regressions
