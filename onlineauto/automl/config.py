@@ -49,7 +49,7 @@ class Config:
 
     def with_elements(self, elements: Iterable[Interaction]) -> Config:
         """Return this config with other elements, in any order."""
-        return replace(self, elements=Config.of(elements, self.kind).elements)
+        return Config(tuple(sorted(set(elements))), self.kind, self.settings)
 
     def with_setting(self, name: str, value: float | str) -> Config:
         """Return this config with a hyperparameter set to a value.

@@ -177,11 +177,12 @@ class WorkingMemory:
         self._context: Sealed[Context] | None = None
         self._units: Units | None = None
         self._sizes: tuple[tuple[Any, ...], EventSizes] | None = None
+        self._used: tuple[Any, ...] = ()  # what the last context was made of
         self._block: tuple[Sealed[Stream], Sealed[Results]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, without addresses of arrays and of this process's code."""
-        return vars(self) | {"_context": None, "_units": None, "_sizes": None, "_block": None}
+        return vars(self) | {"_context": None, "_units": None, "_sizes": None, "_block": None, "_used": ()}
 
     def open_block(self, layout: StreamLayout, block: Block) -> None:
         """Enlarge the scratch to the needs of a block's events."""
@@ -215,6 +216,9 @@ class WorkingMemory:
         self, layout: StreamLayout, given: LoopParts, block: Block, stream: Stream, results: Results
     ) -> tuple[Sealed[Context], EventSizes]:
         """Return the context of the loop for a block, reused if unchanged, and the sizes of its events."""
+        used = given, stream, layout.kernel_layout, layout.interactions, self._scratch
+        if self._context is not None and self._sizes is not None and not any(map(is_not, used, self._used)):
+            return self._context, self._sizes[1]
         if len(self._scratch.factors) < layout.highest_order:
             self._scratch = enough_scratch(self._scratch, layout, block)
         parts = self._parts(layout, given)
@@ -238,7 +242,7 @@ class WorkingMemory:
             if buffers is not self._buffers:
                 self._buffers = buffers
                 context = Sealed(Context(*parts, self._units, buffers), like=context)
-        self._context = context
+        self._context, self._used = context, (*used[:-1], self._scratch)
         return context, self._sizes[1]
 
     def prepare(self, loops: Sequence[Loop], layout: StreamLayout, given: LoopParts) -> None:
