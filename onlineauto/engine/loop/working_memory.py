@@ -35,7 +35,7 @@ from onlineauto.features.records import COST, FEATURE, LINE, NO_SLOTS, SPAN, Str
 from onlineauto.jit import Sealed, SealedRecords, prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -261,10 +261,12 @@ class WorkingMemory:
         given: tuple[Stream, Results, NDArray[np.int64]],
         stop: int,
         mode: int,
+        is_due: Callable[[NDArray[np.int64]], bool] | None = None,
     ) -> None:
         """Run the loop over a `given` stream, its results and cursor, to `stop` or until a decision is due.
 
-        Wide events are run one by one. If wide events stop the stream, it ends before the first one.
+        A decision is due at each signal or, with `is_due`, if this returns true for the cursor. Wide events
+        are run one by one. If wide events stop the stream, it ends before the first one.
         """
         stream, results, cursor = given
         block = self._block
@@ -279,7 +281,10 @@ class WorkingMemory:
             if end == begin < stop:
                 now, end = without_widest(context, stream, begin, sizes, self.limit), begin + 1
             loop(now.record, *sealed, cursor, end, int(mode))
-            if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END or cursor[Cursor.EVENT] == stop:
+            if cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END:
+                if cursor[Cursor.EVENT] == stop:
+                    return
+            elif is_due is None or is_due(cursor):
                 return
 
     def make_buffers(self, live: Live, *, actions: int = 16) -> Buffers:

@@ -376,7 +376,7 @@ class Searching:
         If it returns true, `answer` must be called for this signal. The look depends on nothing but the live
         configs, so the ensemble need not have caught up with them.
         """
-        if cursor[Cursor.SIGNAL] != LoopSignal.REVIEW_DUE:
+        if cursor[Cursor.SIGNAL] != LoopSignal.REVIEW_DUE or self.deferred is not None:
             return True
         drifted = self._has_drifted()
         due = drifted or self.n_learnt >= self.search.review
