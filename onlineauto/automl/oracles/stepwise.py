@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from itertools import chain, combinations, combinations_with_replacement, product
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.automl.config import Config, ConfigKind
+from onlineauto.automl.config import MOST_FACTORS, Config, ConfigKind
 from onlineauto.automl.oracles.oracle import Oracle, SearchSpace
 
 if TYPE_CHECKING:
@@ -92,13 +92,13 @@ class Stepwise(Oracle):
                 proposals = [*interactions[:1], *settings[:1], *interactions[1:], *settings[1:]]
             else:
                 proposals = [*interactions, *settings]
+        configs = [config for config in dict.fromkeys(proposals) if config != champion]
+        largest = max(space.n_actions, 1.0) * max(1.0, *space.sizes.values()) ** MOST_FACTORS
+        if largest * max([len(config.elements) for config in configs], default=0) < _FREE / 2:
+            return configs  # as most are: nothing needs to be added up
         size = cache(space.size)  # proposals have most interactions in common
         limit = max(_FREE, _DEARER * sum(map(size, champion.elements)))
-        return [
-            config
-            for config in dict.fromkeys(proposals)
-            if config != champion and sum(map(size, config.elements)) <= limit
-        ]
+        return [config for config in configs if sum(map(size, config.elements)) <= limit]
 
 
 def _interactions(champion: Config, space: SearchSpace) -> Iterator[Config]:
@@ -167,9 +167,7 @@ def _allowed(interactions: Iterable[Interaction], vectors: frozenset[bytes]) -> 
     return tuple(dict.fromkeys(filter(allows, interactions)))
 
 
-def _names_of_turn(
-    names: tuple[bytes, ...], space: SearchSpace, turn: int, count: int
-) -> tuple[bytes, ...]:
+def _names_of_turn(names: tuple[bytes, ...], space: SearchSpace, turn: int, count: int) -> tuple[bytes, ...]:
     """Return the namespaces to cross at this turn, ascending: all, or the `count` best and `count` others."""
     if len(names) <= 2 * count:
         return names
@@ -192,7 +190,9 @@ def _with_family(
     family: Iterable[Interaction] = ()
     if contexts and actions:
         if len(contexts) * len(contexts) * len(actions) <= 2 * _FAMILY:
-            deep = (_sorted_names((*pair, name)) for pair, name in product(combinations(contexts, 2), actions))
+            deep = (
+                _sorted_names((*pair, name)) for pair, name in product(combinations(contexts, 2), actions)
+            )
             family = chain(map(_sorted_names, product(contexts, actions)), deep)
     elif len(namespaces) ** 2 <= 2 * _FAMILY:
         family = combinations_with_replacement(namespaces, 2)

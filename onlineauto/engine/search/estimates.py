@@ -89,7 +89,10 @@ class Estimates:
         work = work_of(ensemble, features=1.0 + sum(sizes.values()), n_actions=self.n_actions())
         causes = work, able_scores(ensemble), sizes, crossed
         if causes != self._causes:  # prices change seldom
-            one, terms = price_of_config(sizes, crossed, work.n_actions), terms_of(states_of(ensemble).members)
+            one, terms = (
+                price_of_config(sizes, crossed, work.n_actions),
+                terms_of(states_of(ensemble).members),
+            )
             self._members = {
                 name: MemberTerms(price / one, *terms[name])
                 for name, price in prices(ensemble, work, causes[1]).items()
