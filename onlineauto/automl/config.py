@@ -35,6 +35,7 @@ class ConfigKind(Enum):
 
 class _Hashed:
     __slots__ = ("_hash",)
+    _hash: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class Stepwise(Oracle):
             else:
                 proposals = [*interactions, *settings]
         configs = [config for config in dict.fromkeys(proposals) if config != champion]
-        largest = max(space.n_actions, 1.0) * max(1.0, *space.sizes.values()) ** MOST_FACTORS
+        largest = max(space.n_actions, 1.0) * max([1.0, *space.sizes.values()]) ** MOST_FACTORS
         if largest * max([len(config.elements) for config in configs], default=0) < _FREE / 2:
             return configs  # as most are: nothing needs to be added up
         size = cache(space.size)  # proposals have most interactions in common
