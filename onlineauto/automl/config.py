@@ -33,14 +33,27 @@ class ConfigKind(Enum):
     """Interactions to use."""
 
 
+class _Hashed:
+    __slots__ = ("_hash",)
+    _hash: int
+
+
 @dataclass(frozen=True, slots=True)
-class Config:
+class Config(_Hashed):
     """A set of interactions, and settings of hyperparameters."""
 
     elements: tuple[Interaction, ...] = ()  # Interactions left out or used, in ascending order, each once.
     # `EXCLUSION` if elements are left out, `INCLUSION` if they are used.
     kind: ConfigKind = ConfigKind.EXCLUSION
     settings: Settings = ()  # Hyperparameters that differ from the command line.
+
+    def __hash__(self) -> int:
+        """Return the hash, which is computed once, because the search looks for configs in sets."""
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash((self.elements, self.kind, self.settings)))
+            return self._hash
 
     @staticmethod
     def of(elements: Iterable[Interaction], kind: ConfigKind) -> Config:
@@ -49,7 +62,7 @@ class Config:
 
     def with_elements(self, elements: Iterable[Interaction]) -> Config:
         """Return this config with other elements, in any order."""
-        return replace(self, elements=Config.of(elements, self.kind).elements)
+        return Config(tuple(sorted(set(elements))), self.kind, self.settings)
 
     def with_setting(self, name: str, value: float | str) -> Config:
         """Return this config with a hyperparameter set to a value.

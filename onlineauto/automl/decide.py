@@ -174,12 +174,9 @@ def _review(
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Call the oracle again if it renews its proposals; after a drift, allow every config again."""
     reopens = signal.drift and rules.on_drift != "ignore"
-    search = replace(
-        search,
-        of_actions=search.of_actions | signal.of_actions,
-        vectors=search.vectors | signal.vectors,
-        late=frozenset(),
-    )
+    if search.late or signal.of_actions - search.of_actions or signal.vectors - search.vectors:
+        of_actions, vectors = search.of_actions | signal.of_actions, search.vectors | signal.vectors
+        search = replace(search, of_actions=of_actions, vectors=vectors, late=frozenset())
     if reopens:
         search = _reopen(rules, search, statistics)
     elif rules.waiting_overtakes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from onlineauto.automl.config import Config, Interaction
 
@@ -65,8 +65,7 @@ Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse | Ens
 """The reason why the loop stopped."""
 
 
-@dataclass(frozen=True)
-class MemberTerms:
+class MemberTerms(NamedTuple):
     """The price and conditions of a score of a member, which decide whether it works or rests."""
 
     price: float  # The score's work, in multiples of the work of one config.
@@ -80,8 +79,8 @@ class Statistics(Protocol):
     def count(self, namespace: bytes) -> int:
         """Return the number of actions so far that have features in this namespace."""
 
-    def size(self, namespace: bytes) -> float:
-        """Return the mean number of features of an action in this namespace, so far."""
+    def sizes(self, namespaces: Iterable[bytes]) -> dict[bytes, float]:
+        """Return the mean number of features of an action in each namespace, so far."""
 
     def n_actions(self) -> float:
         """Return the mean number of actions of an event, so far."""

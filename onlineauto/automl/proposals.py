@@ -27,21 +27,24 @@ def propose(
     draw = rules.control.draw(search.random_state)
     space = space_of(rules, search, statistics, new=new)
     configs = oracle.propose(search.champion, space=space, draw=draw)
-    search = replace(search, random_state=draw.state)
+    if draw.state != search.random_state:
+        search = replace(search, random_state=draw.state)
     return rules.control.take_in(rules, search, configs, statistics, bool(new))
 
 
 def renew(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
     """Drop the candidates that were never tried, and call the oracle again."""
-    retained = [
-        number for number, candidate in enumerate(search.candidates) if candidate.state is not ConfigState.NEW
-    ]
+    new = ConfigState.NEW
+    retained = [number for number, candidate in enumerate(search.candidates) if candidate.state is not new]
     renumbered = {number: position for position, number in enumerate(retained)}
     search = replace(
         search,
         candidates=tuple(search.candidates[number] for number in retained),
         n_valid=len(retained),
-        slots=tuple(replace(slot, index=renumbered[slot.index]) for slot in search.slots),
+        slots=tuple(
+            slot if slot.index == renumbered[slot.index] else replace(slot, index=renumbered[slot.index])
+            for slot in search.slots
+        ),
     )
     return propose(rules, search, statistics)
 
@@ -77,7 +80,7 @@ def space_of(
         search.of_actions,
         search.vectors,
         gains=statistics.gains(),
-        sizes={name: statistics.size(name) for name in search.namespaces},
+        sizes=statistics.sizes(search.namespaces),
         n_actions=statistics.n_actions(),
         mature=statistics.learnt() - search.since >= rules.lease,
         searched=rules.searched,

@@ -34,6 +34,9 @@ class ConfigState(Enum):
     REMOVED = "removed"
 
 
+_WAITING = ConfigState.NEW, ConfigState.INACTIVE
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A config under consideration."""
@@ -197,7 +200,7 @@ class Search:
 
     def waits(self, index: int) -> bool:
         """Return whether a candidate could become live."""
-        return self.candidates[index].state in (ConfigState.NEW, ConfigState.INACTIVE)
+        return self.candidates[index].state in _WAITING
 
 
 _LARGEST = 2**64

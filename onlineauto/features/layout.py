@@ -362,7 +362,7 @@ class StreamLayout:
     def _present(self, products: Sequence[tuple[bytes, ...]]) -> list[bool] | None:
         """Return for each product whether all its namespaces have group keys; None if all products do."""
         number = self._number
-        if {name for product in products for name in product} <= number.keys():
+        if number.keys() >= set(chain.from_iterable(products)):
             return None
         return [all(name in number for name in product) for product in products]
 
@@ -403,6 +403,8 @@ class StreamLayout:
 
 def _repeats(factors: Sequence[tuple[int, ...]]) -> Counter[int]:
     """Return the maximum number of occurrences of one product, by order."""
+    if len(set(factors)) == len(factors):
+        return Counter(set(map(len, factors)))
     most: Counter[int] = Counter()
     for product, times in Counter(factors).items():
         most[len(product)] = max(most[len(product)], times)

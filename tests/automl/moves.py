@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 
@@ -75,8 +75,8 @@ class Table:
     def count(self, namespace: bytes) -> int:
         return self.counts[namespace]
 
-    def size(self, namespace: bytes) -> float:
-        return float(len(namespace))
+    def sizes(self, namespaces: Iterable[bytes]) -> dict[bytes, float]:
+        return {namespace: float(len(namespace)) for namespace in namespaces}
 
     def n_actions(self) -> float:
         return 3.0

@@ -257,3 +257,10 @@ def test_exact_mode_rejects_stepwise() -> None:
         Workspace(cb_explore_adf=True, automl=2, vw_exact=True, oracle_type="stepwise")
     with pytest.raises(OptionError, match="--search cannot be lr"):
         Workspace(cb_explore_adf=True, automl=2, search="lr")
+
+
+@pytest.mark.parametrize(("size", "proposed"), [(4.0, True), (12.0, True), (13.0, False)])
+def test_configs_of_more_than_4096_features_are_not_proposed(size: float, proposed: bool) -> None:
+    space = replace(SPACE, sizes=dict.fromkeys(NAMES, size))
+    assert (space.terms(DEEP.elements) <= 4096) == proposed
+    assert (DEEP in proposals(CROSSED, space)) == proposed

@@ -16,6 +16,7 @@ from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.decisions import PredictWith, Remove, Rotate, Swap, Widen
 from onlineauto.engine.ensemble.ensemble import make_ensemble, new_variance, promote
 from onlineauto.engine.search.journal import Bounds, End, Entry, Journal, decision_of, entry_of, read_journal
+from onlineauto.engine.search.search_engine import Searching
 from onlineauto.errors import InputError, OptionError
 from onlineauto.estimators.paired import ChampionTest
 from onlineauto.estimators.paired_kernels import BETTER, WORSE, T
@@ -484,3 +485,39 @@ def test_every_test_has_a_part_of_the_level() -> None:
 def test_exact_mode_rejects_the_paired_test() -> None:
     with pytest.raises(OptionError, match="estimator"):
         Workspace(cb_explore_adf=True, automl=2, vw_exact=True, estimator="paired")
+
+
+def test_screened_interactions_change_places_in_the_same_arrays() -> None:
+    """The loop's context need not be packed again for another order, or for another champion."""
+    workspace = Workspace(cb_explore_adf=True, automl=4).fit(stream(300))
+    screening = workspace.searching.screening
+    gains, of_champion, screen = dict(screening.gains()), screening.of_champion, screening.screen
+    pool = sorted(gains, reverse=True)
+    assert pool != list(gains)
+    screening.choose(pool, pool[:1])
+    assert screening.screen is screen
+    assert list(screening.gains()) == pool
+    expected, _ = workspace.layout.compile(pool)
+    assert screen.interactions.start.tolist() == expected.start.tolist()
+    assert screen.interactions.factor.tolist() == expected.factor.tolist()
+    assert screen.inside.tolist() == [True] + [False] * (len(pool) - 1)
+    turned = of_champion ^ {pool[0]}
+    assert screen.gains.tolist() == [0.0 if names in turned else 0.95 * gains[names] for names in pool]
+    screening.choose(pool[1:], pool[1:2])
+    assert screening.screen is not screen
+
+
+def test_a_look_for_drift_is_no_answer_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[int] = []
+    answer = Searching.answer
+
+    def counted(self: Searching, *arguments: Any, **named: Any) -> None:
+        answers.append(self.n_events)
+        answer(self, *arguments, **named)
+
+    monkeypatch.setattr(Searching, "answer", counted)
+    looking = Workspace(cb_explore_adf=True, automl=1, default_lease=10**6).fit(
+        "".join(stream(3000)).encode()
+    )
+    assert looking.searching.state()["drift"]["observations"] == 3000 // 256 * 8
+    assert len(answers) < 3000 // 256

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, combinations, combinations_with_replacement, product
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.automl.config import Config, ConfigKind
-from onlineauto.automl.oracles.oracle import Oracle
+from onlineauto.automl.config import MOST_FACTORS, Config, ConfigKind
+from onlineauto.automl.oracles.oracle import Oracle, SearchSpace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from onlineauto.automl.config import Interaction
-    from onlineauto.automl.oracles.oracle import SearchSpace
     from onlineauto.automl.random_draw import RandomOrder
 
 _AT_ONCE = 256
@@ -71,11 +70,10 @@ class Stepwise(Oracle):
         ]
         if len(reached := _first_screenable(of_champion, space)) == _SCREENED:
             return reached
-        used = set(champion.elements)
-        possible = filter(space.allows, _steps(champion, space, turn))
-        steps = dict.fromkeys(names for names in possible if names not in used)
-        promising = sorted(steps.keys() & space.gains.keys(), key=lambda names: (-space.gains[names], names))
-        best = promising[: _SCREENED // 2]
+        used, gains = set(champion.elements), space.gains
+        steps = [names for names in _steps(champion, space, turn) if names not in used]
+        promising = sorted([(-gains[names], names) for names in steps if names in gains])
+        best = [names for _, names in promising[: _SCREENED // 2]]
         chosen = set(best)
         others = [names for names in steps if names not in chosen]
         start = turn * (_SCREENED // 2) % len(others) if len(others) > _SCREENED else 0
@@ -94,23 +92,24 @@ class Stepwise(Oracle):
                 proposals = [*interactions[:1], *settings[:1], *interactions[1:], *settings[1:]]
             else:
                 proposals = [*interactions, *settings]
-        limit = max(_FREE, _DEARER * space.terms(champion.elements))
-        return [
-            config
-            for config in dict.fromkeys(proposals)
-            if config != champion and space.terms(config.elements) <= limit
-        ]
+        configs = [config for config in dict.fromkeys(proposals) if config != champion]
+        largest = max(space.n_actions, 1.0) * max([1.0, *space.sizes.values()]) ** MOST_FACTORS
+        if largest * max([len(config.elements) for config in configs], default=0) < _FREE / 2:
+            return configs  # as most are: nothing needs to be added up
+        size = cache(space.size)  # proposals have most interactions in common
+        limit = max(_FREE, _DEARER * sum(map(size, champion.elements)))
+        return [config for config in configs if sum(map(size, config.elements)) <= limit]
 
 
 def _interactions(champion: Config, space: SearchSpace) -> Iterator[Config]:
     """Yield configs with other interactions, or with other namespaces."""
     used = set(champion.elements)
     if "interactions" in space.searched:
-        yield champion.with_elements(used.union(filter(space.allows, _family(space))))
-    by_gain = sorted(space.gains, key=lambda names: (-space.gains[names], names))
+        yield _with_family(champion, space.namespaces, space.of_actions, space.vectors)
+    by_gain = [names for _, names in sorted([(-gain, names) for names, gain in space.gains.items()])]
     gaining = [names for names in by_gain if space.gains[names] > 0.0]
     missing = [names for names in gaining if names not in used]
-    for many in (_AT_ONCE, 4, 1):
+    for many in dict.fromkeys(min(many, len(missing)) for many in (_AT_ONCE, 4, 1)):
         yield champion.with_elements(used.union(missing[:many]))
     if space.mature:
         least = [names for names in by_gain if names in used]
@@ -120,36 +119,58 @@ def _interactions(champion: Config, space: SearchSpace) -> Iterator[Config]:
                 yield champion.with_elements(used.difference(dropped))
 
 
-def _steps(champion: Config, space: SearchSpace, turn: int) -> Iterator[Interaction]:
-    """Yield the interactions one step away from a config within reach, the simplest first."""
-    yield from _single_namespaces(space)
+def _steps(champion: Config, space: SearchSpace, turn: int) -> tuple[Interaction, ...]:
+    """Return the interactions one step away from a config within reach, the simplest first."""
+    singles = _single_namespaces(space)
     if "interactions" not in space.searched:
-        return
-    contexts, actions = _contexts(space), sorted(space.of_actions)
+        return singles
+    contexts, actions = _contexts(space), tuple(sorted(space.of_actions))
     if not contexts or not actions:
         names = _names_of_turn(space.namespaces, space, turn, _CONTEXTS)
-        yield from combinations_with_replacement(names, 2)
-        for pair, name in product(champion.elements, names):
-            if len(pair) == 2 and name not in pair:
-                yield _sorted_names((*pair, name))
-        return
-    yield from _cross_with_actions(space)
-    yield from combinations_with_replacement(actions, 2)
+        return _steps_of_lines(singles, names, champion.elements, space.vectors)
     many = max(int(_CONTEXTS / math.sqrt(len(actions))), 1)
-    yield from _pairs_with_actions(tuple(_names_of_turn(contexts, space, turn, many)), tuple(actions))
+    names = _names_of_turn(contexts, space, turn, many)
+    return _steps_of_actions(singles, names, contexts, actions, space.vectors)
 
 
-@lru_cache(maxsize=4)  # screening needs the same interactions at each review
-def _pairs_with_actions(contexts: tuple[bytes, ...], actions: tuple[bytes, ...]) -> tuple[Interaction, ...]:
-    """Return every pair of contexts crossed with every namespace of the action."""
-    pairs = combinations_with_replacement(contexts, 2)
-    return tuple(_sorted_names((*pair, name)) for pair, name in product(pairs, actions))
+@lru_cache(maxsize=2)  # most reviews need the same interactions
+def _steps_of_lines(
+    singles: tuple[Interaction, ...],
+    names: tuple[bytes, ...],
+    elements: tuple[Interaction, ...],
+    vectors: frozenset[bytes],
+) -> tuple[Interaction, ...]:
+    """Return `singles`, pairs of `names`, and the pairs among `elements` crossed with a name."""
+    pairs = [pair for pair in elements if len(pair) == 2]
+    longer = (_sorted_names((*pair, name)) for pair, name in product(pairs, names) if name not in pair)
+    return _allowed((*singles, *combinations_with_replacement(names, 2), *longer), vectors)
 
 
-def _names_of_turn(names: Sequence[bytes], space: SearchSpace, turn: int, count: int) -> list[bytes]:
+@lru_cache(maxsize=2)
+def _steps_of_actions(
+    singles: tuple[Interaction, ...],
+    names: tuple[bytes, ...],
+    contexts: tuple[bytes, ...],
+    actions: tuple[bytes, ...],
+    vectors: frozenset[bytes],
+) -> tuple[Interaction, ...]:
+    """Return `singles`, contexts crossed with actions, pairs of actions, pairs of `names` with actions."""
+    crossed = map(_sorted_names, product(contexts, actions))
+    pairs = combinations_with_replacement(names, 2)
+    longer = (_sorted_names((*pair, name)) for pair, name in product(pairs, actions))
+    return _allowed((*singles, *crossed, *combinations_with_replacement(actions, 2), *longer), vectors)
+
+
+def _allowed(interactions: Iterable[Interaction], vectors: frozenset[bytes]) -> tuple[Interaction, ...]:
+    """Return the different interactions that a config may have if `vectors` are long vectors."""
+    allows = SearchSpace((), "quadratic", vectors=vectors).allows
+    return tuple(dict.fromkeys(filter(allows, interactions)))
+
+
+def _names_of_turn(names: tuple[bytes, ...], space: SearchSpace, turn: int, count: int) -> tuple[bytes, ...]:
     """Return the namespaces to cross at this turn, ascending: all, or the `count` best and `count` others."""
     if len(names) <= 2 * count:
-        return list(names)
+        return names
     gains: dict[bytes, float] = {}
     for interaction, gain in space.gains.items():
         for name in interaction:
@@ -157,22 +178,25 @@ def _names_of_turn(names: Sequence[bytes], space: SearchSpace, turn: int, count:
     best = set(sorted(names, key=lambda name: (-gains.get(name, 0.0), name))[:count])
     others = [name for name in names if name not in best]
     start = turn * count % len(others)
-    return sorted({*best, *(others[start:] + others[:start])[:count]})
+    return tuple(sorted({*best, *(others[start:] + others[:start])[:count]}))
 
 
-def _family(space: SearchSpace) -> Iterable[Interaction]:
-    """Return contexts and pairs of contexts crossed with the action; all pairs if either is missing."""
-    contexts, actions = _contexts(space), sorted(space.of_actions)
-    if len(contexts) * len(contexts) * len(actions) > 2 * _FAMILY:
-        return ()
-    if not contexts or not actions:
-        return (
-            ()
-            if len(space.namespaces) ** 2 > 2 * _FAMILY
-            else combinations_with_replacement(space.namespaces, 2)
-        )
-    deep = (_sorted_names((*pair, name)) for pair, name in product(combinations(contexts, 2), actions))
-    return chain(_cross_with_actions(space), deep)
+@lru_cache(maxsize=2)  # the same until the champion changes
+def _with_family(
+    champion: Config, namespaces: tuple[bytes, ...], of_actions: frozenset[bytes], vectors: frozenset[bytes]
+) -> Config:
+    """Return a config with contexts and their pairs crossed with the action; without either, all pairs."""
+    contexts, actions = [name for name in namespaces if name not in of_actions], sorted(of_actions)
+    family: Iterable[Interaction] = ()
+    if contexts and actions:
+        if len(contexts) * len(contexts) * len(actions) <= 2 * _FAMILY:
+            deep = (
+                _sorted_names((*pair, name)) for pair, name in product(combinations(contexts, 2), actions)
+            )
+            family = chain(map(_sorted_names, product(contexts, actions)), deep)
+    elif len(namespaces) ** 2 <= 2 * _FAMILY:
+        family = combinations_with_replacement(namespaces, 2)
+    return champion.with_elements((*champion.elements, *_allowed(family, vectors)))
 
 
 def _single_namespaces(space: SearchSpace) -> tuple[Interaction, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from onlineauto.engine.records.ensemble import (
 from onlineauto.state import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -286,10 +287,11 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
 
     A score is worth at least as much as any score that is computed from it.
     """
-    resting = _add_dependents(ensemble, resting)
-    weights, spread = ensemble.weights.copy(), ensemble.spread.copy()
+    resting, weights, spread = _add_dependents(ensemble, resting), ensemble.weights, ensemble.spread
     indices = {name: at for at, name in enumerate(names_of(ensemble), _first_weight(ensemble))}
-    for name, at in indices.items():  # the last bits depend on this order
+    if resting:
+        weights, spread = weights.copy(), spread.copy()
+    for name, at in indices.items() if resting else ():  # the last bits depend on this order
         if name in resting:
             left = [each for each in _indices(ensemble, at) if np.count_nonzero(spread[each]) > 1]
             _leave_out(weights, spread, new_variance(ensemble), *left)  # one that rests is left out already
@@ -307,14 +309,11 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
     return result
 
 
-def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str, float]:
-    """Return, by name, the work of each score that can be computed.
-
-    `features` is the number of features of an action, including those of the context.
-    """
+def work_of(ensemble: Ensemble, *, features: float, n_actions: float) -> Work:
+    """Return the sizes on which prices depend; `features` are those of an action and of the context."""
     inputs, tally = ensemble.members.inputs, ensemble.members.inputs.tally
     known = int(tally[Known.FEATURES])
-    work = Work(
+    return Work(
         inputs=known,
         unbinned=int(np.count_nonzero(inputs.number[:known] != InputKind.BIN)),
         widest=int(tally[Known.WIDEST]),
@@ -324,7 +323,10 @@ def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str
         joined=bool(tally[Known.ACTIONS] > MOST_ACTIONS),
         in_vectors=int(inputs.vectors.vectors[InVectors.NUMBERS]),
     )
-    can_work = able_scores(ensemble)
+
+
+def prices(ensemble: Ensemble, work: Work, can_work: Mapping[str, bool]) -> dict[str, float]:
+    """Return, by name, the work of each score that can be computed."""
     return {
         name: float(price)
         for member in states_of(ensemble).members
@@ -333,11 +335,12 @@ def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str
     }
 
 
-def terms(ensemble: Ensemble) -> dict[str, tuple[float, str]]:
+@lru_cache(maxsize=16)  # like `needs_of`
+def terms_of(members: tuple[Member, ...]) -> dict[str, tuple[float, str]]:
     """Return, by name, the minimum worth of each score and the score that it is computed from, or ""."""
     return {
         name: (member.least_worth, needs.upon)
-        for member in states_of(ensemble).members
+        for member in members
         for name, needs in zip(member.names, member.needs, strict=True)
     }
 

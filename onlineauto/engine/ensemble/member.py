@@ -15,6 +15,7 @@ have any type.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from enum import IntEnum
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
@@ -52,7 +53,8 @@ def price_of_config(sizes: dict[bytes, float], crossed: Iterable[Interaction], n
     >>> price_of_config({b"a": 2.0, b"b": 3.0}, [(b"a", b"b")], 4.0)
     136.0
     """
-    own = 1.0 + sum(sizes.values()) + sum(prod(sizes.get(name, 0.0) for name in names) for names in crossed)
+    size_of = defaultdict(float, sizes).__getitem__
+    own = 1.0 + sum(sizes.values()) + sum([prod(map(size_of, names)) for names in crossed])
     return _EVENT + own * (n_actions + LEARNT)
 
 

@@ -304,7 +304,8 @@ class BlockRunner:
             elif follows and sizes.next_odd(reached, stop) == stop and is_worth_following(parts, mode):
                 follower.run(self._semantics.run_events, context, cursor, stop, is_due=searching.is_due)
             else:
-                memory.run(self._semantics.run_events, context, sizes, arguments, stop, mode)
+                is_due = searching.is_due if decides else None
+                memory.run(self._semantics.run_events, context, sizes, arguments, stop, mode, is_due)
                 follower.cursor[Cursor.EVENT] = cursor[Cursor.EVENT]
             if follows and follower.has_verdict:
                 with follower.decision(parts.live, cursor) as verdict:

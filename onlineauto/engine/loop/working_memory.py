@@ -35,7 +35,7 @@ from onlineauto.features.records import COST, FEATURE, LINE, NO_SLOTS, SPAN, Str
 from onlineauto.jit import Sealed, SealedRecords, prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -177,11 +177,12 @@ class WorkingMemory:
         self._context: Sealed[Context] | None = None
         self._units: Units | None = None
         self._sizes: tuple[tuple[Any, ...], EventSizes] | None = None
+        self._used: tuple[Any, ...] = ()  # what the last context was made of
         self._block: tuple[Sealed[Stream], Sealed[Results]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, without addresses of arrays and of this process's code."""
-        return vars(self) | {"_context": None, "_units": None, "_sizes": None, "_block": None}
+        return vars(self) | {"_context": None, "_units": None, "_sizes": None, "_block": None, "_used": ()}
 
     def open_block(self, layout: StreamLayout, block: Block) -> None:
         """Enlarge the scratch to the needs of a block's events."""
@@ -215,6 +216,9 @@ class WorkingMemory:
         self, layout: StreamLayout, given: LoopParts, block: Block, stream: Stream, results: Results
     ) -> tuple[Sealed[Context], EventSizes]:
         """Return the context of the loop for a block, reused if unchanged, and the sizes of its events."""
+        used = given, stream, layout.kernel_layout, layout.interactions, self._scratch
+        if self._context is not None and self._sizes is not None and not any(map(is_not, used, self._used)):
+            return self._context, self._sizes[1]
         if len(self._scratch.factors) < layout.highest_order:
             self._scratch = enough_scratch(self._scratch, layout, block)
         parts = self._parts(layout, given)
@@ -238,7 +242,7 @@ class WorkingMemory:
             if buffers is not self._buffers:
                 self._buffers = buffers
                 context = Sealed(Context(*parts, self._units, buffers), like=context)
-        self._context = context
+        self._context, self._used = context, (*used[:-1], self._scratch)
         return context, self._sizes[1]
 
     def prepare(self, loops: Sequence[Loop], layout: StreamLayout, given: LoopParts) -> None:
@@ -257,10 +261,12 @@ class WorkingMemory:
         given: tuple[Stream, Results, NDArray[np.int64]],
         stop: int,
         mode: int,
+        is_due: Callable[[NDArray[np.int64]], bool] | None = None,
     ) -> None:
         """Run the loop over a `given` stream, its results and cursor, to `stop` or until a decision is due.
 
-        Wide events are run one by one. If wide events stop the stream, it ends before the first one.
+        A decision is due at each signal or, with `is_due`, if this returns true for the cursor. Wide events
+        are run one by one. If wide events stop the stream, it ends before the first one.
         """
         stream, results, cursor = given
         block = self._block
@@ -275,7 +281,10 @@ class WorkingMemory:
             if end == begin < stop:
                 now, end = without_widest(context, stream, begin, sizes, self.limit), begin + 1
             loop(now.record, *sealed, cursor, end, int(mode))
-            if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END or cursor[Cursor.EVENT] == stop:
+            if cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END:
+                if cursor[Cursor.EVENT] == stop:
+                    return
+            elif is_due is None or is_due(cursor):
                 return
 
     def make_buffers(self, live: Live, *, actions: int = 16) -> Buffers:

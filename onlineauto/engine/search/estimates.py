@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.decisions import ENSEMBLE, MemberTerms
-from onlineauto.engine.ensemble.ensemble import prices, terms, worths
+from onlineauto.engine.ensemble.ensemble import able_scores, prices, terms_of, work_of, worths
 from onlineauto.engine.ensemble.member import price_of_config
+from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.estimators.interval_kernels import interval
 from onlineauto.estimators.robust_kernels import lower_bound, upper_bound
 from onlineauto.jit import prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -33,6 +34,8 @@ class Estimates:
 
     def __init__(self, live_configs: LiveConfigs, screening: Screening, *, alpha: float) -> None:
         self._live_configs, self._screening, self._alpha = live_configs, screening, alpha
+        self._members: dict[str, MemberTerms] = {}
+        self._causes: tuple[object, ...] = ()  # what the terms of members are computed from
 
     def __len__(self) -> int:
         """Return the number of live configs."""
@@ -51,11 +54,11 @@ class Estimates:
         """Return the number of actions so far that have features in this namespace."""
         return self._live_configs.count(namespace)
 
-    def size(self, namespace: bytes) -> float:
-        """Return the mean number of features of an action in this namespace, so far."""
-        return self._live_configs.size(namespace) / max(
-            int(self._live_configs.arrays.tally[Tally.ACTIONS]), 1
-        )
+    def sizes(self, namespaces: Iterable[bytes]) -> dict[bytes, float]:
+        """Return the mean number of features of an action in each namespace, so far."""
+        configs = self._live_configs
+        n = max(int(configs.arrays.tally[Tally.ACTIONS]), 1)
+        return {name: configs.size(name) / n for name in namespaces}
 
     def n_actions(self) -> float:
         """Return the mean number of actions of an event, so far."""
@@ -81,13 +84,21 @@ class Estimates:
 
     def members(self) -> Mapping[str, MemberTerms]:
         """Return the price of each member's score that can be computed, and when the score rests, by name."""
-        configs, actions = self._live_configs, self.n_actions()
-        sizes = {name: self.size(name) for name in configs.namespaces}
-        one = price_of_config(sizes, configs.interactions(0), actions)
-        ensemble = configs.arrays.ensemble
-        price_of = prices(ensemble, features=1.0 + sum(sizes.values()), n_actions=actions)
-        terms_of = terms(ensemble)
-        return {name: MemberTerms(price / one, *terms_of[name]) for name, price in price_of.items()}
+        configs, ensemble = self._live_configs, self._live_configs.arrays.ensemble
+        sizes, crossed = self.sizes(configs.namespaces), configs.interactions(0)
+        work = work_of(ensemble, features=1.0 + sum(sizes.values()), n_actions=self.n_actions())
+        causes = work, able_scores(ensemble), sizes, crossed
+        if causes != self._causes:  # prices change seldom
+            one, terms = (
+                price_of_config(sizes, crossed, work.n_actions),
+                terms_of(states_of(ensemble).members),
+            )
+            self._members = {
+                name: MemberTerms(price / one, *terms[name])
+                for name, price in prices(ensemble, work, causes[1]).items()
+            }
+            self._causes = causes
+        return self._members
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
         """Return the worth of each extra member of the ensemble, without those that are `resting`.

@@ -194,6 +194,7 @@ class LiveConfigs:
         self.configs = [first]
         self.indices = [0]
         self.namespaces: list[bytes] = []
+        self._crossed: dict[Config, Sequence[Interaction]] = {}  # of live configs, with these namespaces
         self._counts: dict[bytes, tuple[int, int]] = {}
         self._keys: dict[bytes, int] = {}
         self._version = -1
@@ -293,11 +294,15 @@ class LiveConfigs:
 
     def interactions(self, live: int) -> Sequence[Interaction]:
         """Return the interactions of live config `live`."""
-        return self._interactions(self.configs[live], self.namespaces)
+        config = self.configs[live]
+        if config not in self._crossed:
+            self._crossed[config] = self._interactions(config, self.namespaces)
+        return self._crossed[config]
 
     def cross(self) -> None:
         """Set the interactions of each live config in the layout."""
         crossed = [self.interactions(live) for live in range(len(self.configs))]
+        self._crossed = dict(zip(self.configs, crossed, strict=True))
         self._layout.cross([*crossed, *[()] * (self.max_live - len(crossed))])
 
     def lease(self, leases: Sequence[int], *, fill: bool, replaceable: bool) -> None:
@@ -306,7 +311,7 @@ class LiveConfigs:
         `fill` is true if a config waits and another config can be live, `replaceable` if a config waits to
         replace a challenger that is proved worse.
         """
-        self.arrays.schedule.lease[: len(leases)] = np.minimum(leases, NEVER)
+        self.arrays.schedule.lease[: len(leases)] = [min(lease, NEVER) for lease in leases]
         self.arrays.schedule.due[: Due.REVIEW] = fill, replaceable
 
     def review(self, learnt: int, *, looks: bool) -> None:
@@ -339,7 +344,7 @@ class LiveConfigs:
         elif isinstance(decision, Reopen):
             self._reopen(decision, model)
         elif isinstance(decision, Widen):
-            self.namespaces = sorted({*self.namespaces, *decision.names})
+            self.namespaces, self._crossed = sorted({*self.namespaces, *decision.names}), {}
         elif isinstance(decision, Rotate):
             self._rotate(decision, model)
         elif isinstance(decision, PredictWith):
@@ -360,7 +365,7 @@ class LiveConfigs:
 
     def follow(self, configs: Sequence[Config], namespaces: Sequence[bytes], *, serves: bool) -> None:
         """Have the same live configs, namespaces and predictor as another search; it copies the arrays."""
-        self.configs, self.namespaces = list(configs), list(namespaces)
+        self.configs, self.namespaces, self._crossed = list(configs), list(namespaces), {}
         ensemble = self.arrays.ensemble._replace(serves=serves)
         self.arrays = self.arrays._replace(n=len(configs), ensemble=ensemble)
         self.arrays.schedule.due[: Due.REVIEW] = 0
@@ -440,20 +445,23 @@ class LiveConfigs:
         self.arrays = self.arrays._replace(n=len(self.configs), ensemble=ensemble)
         for live, config in enumerate(self.configs):
             self._hyperparameters.write(model.settings[live], dict(config.settings))
-        self._keys, self._version = {}, -1
+        self._keys, self._version, self._crossed = {}, -1, {}
         self.cross()
 
     def _rotate(self, decision: Rotate, model: Model) -> None:
         """Make a config live; a challenger starts from its parked state, or from a copy of the champion."""
-        live, config = decision.live, decision.config
+        live, config, n = decision.live, decision.config, len(self.configs)
+        settings = self.configs[live].settings if live < n else None
         if 0 < live < len(self.configs) and live not in self._removed and self._control.keeps_waiting_weights:
             self._park(live, model)
         self._removed.discard(live)
         self.configs[live:] = [config, *self.configs[live + 1 :]]
         self.indices[live:] = [decision.index, *self.indices[live + 1 :]]
-        self.arrays = self.arrays._replace(n=len(self.configs))
+        if len(self.configs) != n:
+            self.arrays = self.arrays._replace(n=len(self.configs))
         self._reset(live)
-        self._set(live, model)
+        if live == 0 or config.settings != settings:
+            self._set(live, model)
         if live > 0:
             self._join(live)
             ensembles.join(self.arrays.ensemble, live)
@@ -521,10 +529,11 @@ class LiveConfigs:
         self.waiting.clear()
         self._since = int(self.arrays.tally[Tally.LEARNT])
         self._reset(slice(None))
-        for index in range(len(configs)):
-            self._set(index, model)
-            if index > 0:
-                self._restart_test(index)
+        if configs[0].settings != configs[live].settings:
+            self._set(0, model)
+            self._set(live, model)
+        for index in range(1, len(configs)):
+            self._restart_test(index)
 
     def _reopen(self, decision: Reopen, model: Model) -> None:
         """Restart all tests; if the decision says so, also reset the challengers or all configs."""

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -81,6 +82,8 @@ if TYPE_CHECKING:
 
 _KEPT = 20
 _SCREEN_CELLS = 1 << 18
+_NO_LOSSES = np.zeros(0)
+_CROSSING = Widen, Rotate, Swap  # decisions that change the interactions of live configs
 
 
 def of_actions(block: Block, event: int) -> frozenset[bytes]:
@@ -89,7 +92,7 @@ def of_actions(block: Block, event: int) -> frozenset[bytes]:
     With a ``shared`` line, these are the namespaces on the lines of actions. Without one, shared features may
     be repeated on each line, so these are the namespaces that differ between lines; none for a single line.
     """
-    first, last = int(block.event_start[event]), int(block.event_start[event + 1])
+    first, last = block.event_start[event : event + 2].tolist()
     last -= int(np.count_nonzero(block.slot[first:last]))
     if block.shared[first]:
         spans = block.span_namespace[block.line_start[first + 1] : block.line_start[last]]
@@ -107,11 +110,12 @@ def of_actions(block: Block, event: int) -> frozenset[bytes]:
 
 def vectors_of(block: Block, event: int) -> frozenset[bytes]:
     """Return the names of the namespaces of an event that are long vectors."""
-    lines = block.line_start[block.event_start[event : event + 2]]
-    starts = block.span_start[lines[0] : lines[1] + 1]
+    lines = block.line_start[block.event_start[event : event + 2]].tolist()
+    starts = block.span_start[lines[0] : lines[1] + 1].tolist()
+    spans = [span for span, (begin, end) in enumerate(pairwise(starts)) if end - begin > FEW]
     return frozenset(
         block.namespaces.names[block.span_namespace[lines[0] + span]]
-        for span in np.flatnonzero(np.diff(starts) > FEW).tolist()
+        for span in spans
         if (np.diff(block.features["hash"][starts[span] : starts[span + 1]]) == 1).all()
     )
 
@@ -161,7 +165,7 @@ class Searching:
         self.screening = Screening(layout, cells=min(learner.shape.cells, _SCREEN_CELLS))
         self.estimates = Estimates(self.live_configs, self.screening, alpha=options.automl_significance_level)
         self.n_events = self.n_switches = self.n_alarms = self._predicts_since = 0
-        self._drift, self._late = Drift(), np.zeros(0)
+        self._drift, self._late = Drift(), _NO_LOSSES
         self.observers = Observers()
         self.deferred: Deferred | None = None
         replayed = entries_to_replay(configuration)
@@ -309,8 +313,8 @@ class Searching:
             turned = search.turn != self.search.turn
             self.search = search
             self._set_leases()
-            crosses = any(isinstance(decision, Widen | Rotate | Swap) for decision in decisions)
-            screens = turned or any(isinstance(decision, Widen | Swap) for decision in decisions)
+            crosses = any(isinstance(decision, _CROSSING) for decision in decisions)
+            screens = turned or any(isinstance(decision, (Widen, Swap)) for decision in decisions)
             if crosses or screens:
                 space = space_of(self._rules, search, self.estimates)
             if crosses:
@@ -342,7 +346,7 @@ class Searching:
 
     def _signal(self, cursor: NDArray[np.int64], block: Block | None, event: int) -> Signal | None:
         """Return the signal at the cursor, with the data for its decision; None at the end of a block."""
-        reason = cursor[Cursor.SIGNAL]
+        reason = int(cursor[Cursor.SIGNAL])
         if block is None or reason == LoopSignal.BLOCK_END:
             return None
         if reason == LoopSignal.NEW_NAMESPACE:
@@ -372,13 +376,11 @@ class Searching:
         If it returns true, `answer` must be called for this signal. The look depends on nothing but the live
         configs, so the ensemble need not have caught up with them.
         """
-        if cursor[Cursor.SIGNAL] != LoopSignal.REVIEW_DUE:
+        if cursor[Cursor.SIGNAL] != LoopSignal.REVIEW_DUE or self.deferred is not None:
             return True
         drifted = self._has_drifted()
         due = drifted or self.n_learnt >= self.search.review
         self._drifted = drifted if due else None
-        if not due:
-            self._set_leases()
         return due
 
     def note_losses(self, losses: NDArray[np.float64]) -> None:
@@ -402,8 +404,10 @@ class Searching:
 
     def _has_drifted(self) -> bool:
         """Return whether the champion predicts worse than before."""
-        losses = np.concatenate([self._late, self.live_configs.take_losses()])
-        self._late = np.zeros(0)
+        losses = self.live_configs.take_losses()
+        if len(self._late):
+            losses, self._late = np.concatenate([self._late, losses]), _NO_LOSSES
+            self._set_leases()
         drifted = self._rules.on_drift != "ignore" and self._drift.alarms(losses)
         self.n_alarms += drifted
         return drifted
