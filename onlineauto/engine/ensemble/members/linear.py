@@ -1,7 +1,7 @@
 """Linear: least squares on the features of single lines, numbers included, without bins.
 
-Without bins there are few weights, so the regression is soon sure of them, and extrapolates where a number
-exceeds all earlier ones: the last label, a trend.
+Without bins there are few weights, so the regression is soon sure of them, and extrapolates where a number,
+such as the last label, exceeds all earlier ones. Predictions remain within the range of the labels so far.
 
 Source: Haykin, *Adaptive filter theory*, chapter on recursive least squares.
 """
