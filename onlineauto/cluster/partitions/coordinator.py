@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from onlineauto.cluster.partitions.division import Block
     from onlineauto.cluster.partitions.text_file import EventRange, TextFile
     from onlineauto.cluster.partitions.worker import ChunkEnd
+    from onlineauto.engine.ensemble.merge import Each
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block as EventBlock
     from onlineauto.workspace.workspace import Workspace
@@ -129,7 +131,11 @@ class Coordinator:
         self.change = ChangeTest()
         self.look_ahead: Callable[[], object] = lambda: None
         self.owners: dict[Block, int] = {}  # the server of each block of the model; none without servers
-        self._tracked = TrackedTables(workspace)
+
+    @cached_property
+    def _tracked(self) -> TrackedTables:
+        """The tables at the last base, for workers outside this process."""
+        return TrackedTables(self.workspace)
 
     def plan(self, done: int) -> tuple[int, int]:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""
@@ -163,8 +169,7 @@ class Coordinator:
 
     def next_base(self) -> Base:
         """Return the base of the next chunks, as its changes since the last base."""
-        changed = self._tracked.changed()
-        base = self._base(self.version, changed)
+        base = self._sent_base(self.version, self._tracked.changed())
         for name, part in base.state.tables.items():
             self._tracked.rebase(name, part)
         self.version = base.version
@@ -173,28 +178,40 @@ class Coordinator:
     def full_base(self) -> Base:
         """Return the last base for a worker that has none."""
         fresh = TrackedTables(type(self.workspace)(configuration=self.workspace.configuration))
-        base = self._base(0, self._tracked.differences(fresh))
+        base = self._sent_base(0, self._tracked.differences(fresh))
         return base._replace(version=self.version)
 
-    def _base(self, since: int, rows: dict[str, NDArray[np.int64]]) -> Base:
-        workspace = self.workspace
-        tables = self._tracked.tables()
+    def shared_base(self) -> Base:
+        """Return the base of the next chunks for workers in this process; its arrays are the model's own."""
+        base = self._base(0, SentState(dense_arrays(self.workspace), {}))
+        self.version = base.version
+        return base
+
+    def _sent_base(self, since: int, rows: dict[str, NDArray[np.int64]]) -> Base:
+        dense, tables = dense_arrays(self.workspace), self._tracked.tables()
+        return self._base(
+            since,
+            SentState(
+                {name: array.copy() for name, array in dense.items()},
+                {name: take_rows(table, rows[name]) for name, table in tables.items()},
+            ),
+        )
+
+    def _base(self, since: int, state: SentState) -> Base:
+        searching = self.workspace.searching
         return Base(
             version=self.version + 1,
             since=since,
-            control=control_of_search(workspace.searching, workspace.layout),
-            gains=np.array(list(workspace.searching.screening.gains().values()), np.float64),
-            state=SentState(
-                {name: array.copy() for name, array in dense_arrays(workspace).items()},
-                {name: take_rows(table, rows[name]) for name, table in tables.items()},
-            ),
+            control=control_of_search(searching, self.workspace.layout),
+            gains=np.array(list(searching.screening.gains().values()), np.float64),
+            state=state,
             owners=[(*block, server) for block, server in self.owners.items()],
         )
 
-    def merge(self, ends: Sequence[ChunkEnd]) -> None:
-        """Merge the ends of the chunks of a round into the model."""
+    def merge(self, ends: Sequence[ChunkEnd], each: Each = map) -> None:
+        """Merge the ends of the chunks of a round into the model; `each` may merge members in parallel."""
         with one_blas_thread():
-            merged = merge_round(self.workspace, [end.state for end in ends])
+            merged = merge_round(self.workspace, [end.state for end in ends], each=each)
         self._take(ends, merged)
 
     def take_shares(self, ends: Sequence[ChunkEnd], shares: Sequence[SentState]) -> None:

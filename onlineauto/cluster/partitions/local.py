@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.cluster.partitions.messages import pack, unpack
-from onlineauto.cluster.partitions.pool import CrewPool, InlinePool, RemoteServer, RemoteWorker
+from onlineauto.cluster.partitions.pool import CrewPool, RemoteServer, RemoteWorker
 from onlineauto.errors import OptionError, WorkersError
 from onlineauto.work.process import Process, has_ended, process_namespace, wait_for_processes
 
 if TYPE_CHECKING:
-    from onlineauto.cluster.partitions.pool import Pool
     from onlineauto.work.process import Parent
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a new directory is made in it
@@ -31,7 +30,7 @@ class ProcessPool(CrewPool[Process, str]):
 
     def __init__(self, n: int, command: str, servers: int = 0) -> None:
         if os.name == "nt":
-            raise OptionError("--workers 2 and more, and --servers, need Linux or macOS")
+            raise OptionError("--backend processes needs Linux or macOS")
         super().__init__(n, wait_for_processes, servers)
         self._folder, self._command = "", command
 
@@ -76,11 +75,6 @@ class ProcessPool(CrewPool[Process, str]):
             if self._folder:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._folder = ""
-
-
-def local_pool(n: int, command: str, servers: int = 0) -> Pool:
-    """Return `n` workers on this machine for a model with the options `command`; one needs no process."""
-    return InlinePool() if n == 1 and not servers else ProcessPool(n, command, servers)
 
 
 def serve(parent: Parent, folder: str, command: str) -> None:

@@ -11,8 +11,7 @@ from onlineauto.automl.control import control_of
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.cluster.partitions.coordinator import PIECE, ChangeTest, Coordinator
 from onlineauto.cluster.partitions.cutting import events_after, take_events
-from onlineauto.cluster.partitions.local import local_pool
-from onlineauto.cluster.partitions.pool import InlinePool
+from onlineauto.cluster.partitions.pool import ThreadPool
 from onlineauto.cluster.partitions.text_file import (
     TextFile,
     UnexpectedEventsError,
@@ -114,7 +113,7 @@ class PartitionedRun(Run):
         workers: int = 1,
         partitions: int = PARTITIONS,
         schedule: RoundSchedule | None = None,
-        backend: str = "processes",
+        backend: str = "threads",
         worker: Mapping[str, float] | None = None,
         servers: int = 0,
         server: Mapping[str, float] | None = None,
@@ -140,13 +139,17 @@ class PartitionedRun(Run):
     def _pool_of(self, workers: int) -> Pool:
         command = self.workspace.configuration.command(kept=True)
         workers = min(workers, self._coordinator.partitions)
+        if self._backend == "threads":
+            return ThreadPool(workers)
         if self._backend == "ray":
             from onlineauto.cluster.partitions.on_ray import RayPool
 
             return RayPool(
                 workers, command, needs=self._worker, servers=self._servers, server_needs=self._server
             )
-        return local_pool(workers, command, self._servers)
+        from onlineauto.cluster.partitions.local import ProcessPool
+
+        return ProcessPool(workers, command, self._servers)
 
     @property
     def warning(self) -> str:
@@ -167,12 +170,10 @@ class PartitionedRun(Run):
         Workers begin or end with the next round. Servers join and leave while rounds go on: new ones start,
         then blocks of the model migrate between two rounds. None leaves their number as it is.
         """
-        workers = min(workers, self._coordinator.partitions)
         self._servers = self._servers if servers is None else servers
-        if not isinstance(self.pool, InlinePool):
-            self.pool.resize(workers, self._servers)
-        elif workers > 1 or self._servers or self._backend == "ray":
+        if isinstance(self.pool, ThreadPool) and self._backend != "threads":  # after `rest`
             self.pool = self._pool_of(workers)
+        self.pool.resize(min(workers, self._coordinator.partitions), self._servers)
 
     @property
     def position(self) -> Position:
@@ -188,7 +189,7 @@ class PartitionedRun(Run):
         workers: int = 1,
         partitions: int = PARTITIONS,
         schedule: RoundSchedule | None = None,
-        backend: str = "processes",
+        backend: str = "threads",
         servers: int = 0,
         **options: Any,
     ) -> PartitionedRun:
@@ -222,7 +223,7 @@ class PartitionedRun(Run):
     def rest(self) -> None:
         """End the workers; `resize` has others from the next round on."""
         self.pool.close()
-        self.pool = InlinePool()
+        self.pool = ThreadPool(1)
 
     def __enter__(self) -> Self:
         """Return this run."""
