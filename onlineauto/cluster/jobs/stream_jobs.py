@@ -239,7 +239,8 @@ class StreamJob(_LearningJob):
     most_servers : int
         Maximum number of servers.
     backend : str, optional
-        ``local`` for processes or ``ray`` for actors; by default the backend of the cluster.
+        ``local`` for threads, or for processes if there is a `server`, or ``ray`` for actors; by default the
+        backend of the cluster.
     kind : str
         Streams of one kind have about the same speed.
     model : path, optional
@@ -315,7 +316,7 @@ class StreamJob(_LearningJob):
                 servers=servers,
                 partitions=self._partitions,
                 schedule=self._schedule,
-                backend="ray" if self.backend == "ray" else "processes",
+                backend="ray" if self.backend == "ray" else "processes" if self.demand.server else "threads",
                 worker=self.demand.worker,
                 server=self.demand.server,
             )

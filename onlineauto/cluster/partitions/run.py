@@ -87,19 +87,19 @@ class PartitionedRun(Run):
     workspace, source, stored
         As for `Run`.
     workers : int
-        Number of workers; with processes, 1 learns all partitions in this process.
+        Number of workers. While one learner is alone, two threads learn at most.
     partitions : int
         Number of chunks of a round.
     schedule : RoundSchedule, optional
         The lengths of rounds.
-    backend : {"processes", "ray"}
-        What workers are: processes of this machine, or actors of the Ray cluster to which this process is
-        connected, or that of RAY_ADDRESS.
+    backend : {"threads", "processes", "ray"}
+        What workers are: threads of this process, processes of this machine, or actors of the Ray cluster to
+        which this process is connected, or that of RAY_ADDRESS.
     worker : mapping, optional
         Resources that an actor of Ray reserves; 1 CPU by default.
     servers : int
         Number of merge servers, each of which owns a share of the model's tables. Workers send them what
-        has changed, and receive from them what has merged; with 0, the coordinator merges alone.
+        has changed, and receive from them what has merged; with 0, the coordinator merges. Threads have none.
     server : mapping, optional
         Resources that the actor of a server reserves; by default none, since servers work while workers wait.
     """
@@ -124,6 +124,8 @@ class PartitionedRun(Run):
         self._coordinator.change = ChangeTest(*self.stored.get("change", ()))
         self._backend, self._worker, self._server = backend, worker, server
         self._servers = servers
+        if servers and backend == "threads":
+            raise OptionError("--servers needs --backend processes or ray: threads merge in their process")
         self.pool: Pool = self._pool_of(workers)
         self._blocks: Iterator[Block] | None = None
         self._file: TextFile | None = None  # whose events workers read themselves
@@ -137,10 +139,11 @@ class PartitionedRun(Run):
         self._is_cut = False
 
     def _pool_of(self, workers: int) -> Pool:
-        command = self.workspace.configuration.command(kept=True)
         workers = min(workers, self._coordinator.partitions)
         if self._backend == "threads":
+            self.workspace.use_threads(workers)
             return ThreadPool(workers)
+        command = self.workspace.configuration.command(kept=True)
         if self._backend == "ray":
             from onlineauto.cluster.partitions.on_ray import RayPool
 

@@ -23,9 +23,10 @@ Kill = Callable[[], object]
 
 
 def run_of(rounds: int, **options: Any) -> PartitionedRun:
-    """Return a run of a number of rounds."""
+    """Return a run of a number of rounds; threads have no servers."""
     source = text("planted", events=512 + 256 * rounds, seed=5)
-    return PartitionedRun(Workspace(**OPTIONS), source, schedule=SHORT, **options)
+    backend = "processes" if options.get("servers") else "threads"
+    return PartitionedRun(Workspace(**OPTIONS), source, schedule=SHORT, **{"backend": backend} | options)
 
 
 def saved(run: PartitionedRun) -> bytes:

@@ -108,8 +108,8 @@ def test_workers_that_die_nine_times_end_a_run_with_one_line_and_leave_no_folder
     source = tmp_path / "events"
     source.write_bytes(text("planted", events=66_000, seed=1))
     model = tmp_path / "model.oam"
-    flags = ["--cb_explore_adf", "--automl", "2", "-b", "12", "--workers", "2", "--quiet", "-f", str(model)]
-    assert main(["-d", str(source), *flags]) == 1
+    flags = ["--cb_explore_adf", "--automl", "2", "-b", "12", "--quiet", "-f", str(model)]
+    assert main(["-d", str(source), *flags, "--workers", "2", "--backend", "processes"]) == 1
     output = capsys.readouterr()
     assert output.out == ""
     assert len(output.err.splitlines()) == 1
@@ -123,7 +123,7 @@ def test_a_run_whose_pool_has_failed_goes_on_with_new_processes(
 ) -> None:
     whole = run_of()
     whole.step()
-    with run_of(workers=2) as run:
+    with run_of(workers=2, backend="processes") as run:
         with monkeypatch.context() as patch:
             patch.setattr(local, "_WORKER", "onlineauto.no_such_module:serve")
             with pytest.raises(WorkersError, match="died 9 times"):
@@ -145,7 +145,10 @@ def test_a_worker_whose_disk_is_full_says_so(folder: Path, monkeypatch: pytest.M
         return send(self, name, tree)
 
     monkeypatch.setattr(local.ProcessPool, "send", obstruct)
-    with run_of(workers=2) as run, pytest.raises(WorkersError, match=r"a worker cannot .*end0"):
+    with (
+        run_of(workers=2, backend="processes") as run,
+        pytest.raises(WorkersError, match=r"a worker cannot .*end0"),
+    ):
         run.step()
     assert [*folder.iterdir()] == []
 

@@ -34,7 +34,7 @@ from onlineauto.cluster.partitions.messages import (
     pack,
     unpack,
 )
-from onlineauto.cluster.partitions.pool import InlinePool
+from onlineauto.cluster.partitions.pool import ThreadPool
 from onlineauto.cluster.partitions.rounds import BlockRounds
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.partitions.worker import ChunkEnd, Worker
@@ -51,8 +51,11 @@ BANDIT = text("planted", events=EVENTS, seed=5)
 LINES = text("regression", events=EVENTS, seed=2)
 
 
-def run_of(source: bytes = BANDIT, workers: int = 1, **options: Any) -> PartitionedRun:
-    return PartitionedRun(Workspace(**(options or OPTIONS)), source, workers=workers, schedule=SHORT)
+def run_of(
+    source: bytes = BANDIT, workers: int = 1, *, backend: str = "threads", **options: Any
+) -> PartitionedRun:
+    workspace = Workspace(**(options or OPTIONS))
+    return PartitionedRun(workspace, source, workers=workers, schedule=SHORT, backend=backend)
 
 
 def checkpoint(run: PartitionedRun) -> bytes:
@@ -78,8 +81,8 @@ def block_of(source: bytes, **options: Any) -> Block:
 )
 def test_the_number_of_workers_changes_no_bit(source: bytes, options: dict[str, Any]) -> None:
     expected = finish(run_of(source, **options))
-    for workers in (2, 3):
-        assert finish(run_of(source, workers, **options)) == expected
+    for workers, backend in ((2, "threads"), (3, "threads"), (1, "processes"), (2, "processes")):
+        assert finish(run_of(source, workers, backend=backend, **options)) == expected
 
 
 def growing(n: int, actions: tuple[int, int], features: tuple[int, int], at: int) -> bytes:
@@ -105,7 +108,7 @@ def test_events_that_grow_are_learnt_alike_by_any_workers(
     run = run_of(source)
     expected = finish(run)
     assert run.workspace.searching.n_learnt == 1500
-    assert finish(run_of(source, 2)) == expected
+    assert finish(run_of(source, 2)) == finish(run_of(source, 2, backend="processes")) == expected
 
 
 class Pausing:
@@ -147,7 +150,7 @@ def learnt_from(source: Pausing, run: PartitionedRun) -> bytes:
 
 def test_a_pause_does_not_end_the_rest_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
     source: Any = Pausing()
-    run, learn, rounds = run_of(source), InlinePool.learn, list[int]()
+    run, learn, rounds = run_of(source), ThreadPool.learn, list[int]()
 
     def fail(*arguments: Any) -> list[ChunkEnd]:
         rounds.append(run.position.events)
@@ -155,7 +158,7 @@ def test_a_pause_does_not_end_the_rest_of_a_round(monkeypatch: pytest.MonkeyPatc
             raise RuntimeError("dead")
         return learn(*arguments)
 
-    monkeypatch.setattr(InlinePool, "learn", fail)
+    monkeypatch.setattr(ThreadPool, "learn", fail)
     with pytest.raises(RuntimeError, match="dead"):
         learnt_from(source, run)
     saved = checkpoint(run)
@@ -181,11 +184,12 @@ def test_files_that_number_their_names_differently_are_learnt_alike_by_any_worke
     names = [block_of(path.read_bytes()).namespaces.names for path in (first, second)]
     assert sorted(names[0]) == sorted(names[1]) != names[0] != names[1]
     ends = []
-    for workers in (1, 2):
-        run = PartitionedRun(Workspace(**OPTIONS), [first, second], workers=workers, schedule=SHORT)
+    for workers, backend in ((1, "threads"), (2, "threads"), (2, "processes")):
+        sources: Any = [first, second]
+        run = run_of(sources, workers, backend=backend)
         ends.append(finish(run))
         assert run.workspace.searching.n_learnt == 2 * EVENTS
-    assert ends[0] == ends[1]
+    assert ends[0] == ends[1] == ends[2]
 
 
 def test_rounds_of_blocks_whose_names_are_numbered_anew_are_learnt_alike_by_any_workers() -> None:
@@ -205,7 +209,7 @@ def test_rounds_of_blocks_whose_names_are_numbered_anew_are_learnt_alike_by_any_
 
 def test_workers_join_and_leave_between_rounds_and_change_no_bit() -> None:
     expected = finish(run_of())
-    run, sizes, seen = run_of(workers=2), iter((2, 3, 1)), set[int]()
+    run, sizes, seen = run_of(workers=2, backend="processes"), iter((2, 3, 1)), set[int]()
     pool = run.pool
     assert isinstance(pool, ProcessPool)
     learn = pool.learn
@@ -224,7 +228,7 @@ def test_workers_join_and_leave_between_rounds_and_change_no_bit() -> None:
 def test_killed_workers_are_replaced_and_change_no_bit() -> None:
     """One dies while it is idle, one while it learns; no chunk is lost, and none is merged twice."""
     expected = finish(run_of())
-    run, killed = run_of(workers=2), list[int]()
+    run, killed = run_of(workers=2, backend="processes"), list[int]()
     pool = run.pool
     assert isinstance(pool, ProcessPool)
     learn = pool.learn

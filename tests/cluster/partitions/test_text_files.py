@@ -75,8 +75,9 @@ class Learnt:
         assert self.model == other.model
 
 
-def run_of(source: Any, workers: int = 1, **options: Any) -> PartitionedRun:
-    return PartitionedRun(Workspace(**(options or OPTIONS)), source, workers=workers, schedule=SHORT)
+def run_of(source: Any, workers: int = 1, *, backend: str = "threads", **options: Any) -> PartitionedRun:
+    workspace = Workspace(**(options or OPTIONS))
+    return PartitionedRun(workspace, source, workers=workers, schedule=SHORT, backend=backend)
 
 
 def file_of(folder: Path, content: bytes, name: str = "events.txt") -> Path:
@@ -92,8 +93,8 @@ def test_workers_that_read_learn_what_is_handed_over(
     path = file_of(tmp_path, content)
     expected = Learnt(run_of(path, **options), handed=True)
     assert not expected.n_unread
-    for workers in (1, 2):
-        learnt = Learnt(run_of(path, workers, **options))
+    for workers, backend in ((1, "threads"), (2, "threads"), (2, "processes")):
+        learnt = Learnt(run_of(path, workers, backend=backend, **options))
         learnt.assert_same(expected)
         assert learnt.n_unread >= 4 * 3
 
@@ -242,7 +243,7 @@ def test_a_resumed_run_of_a_file_has_the_same_model(tmp_path: Path) -> None:
 def test_killed_workers_that_read_are_replaced(tmp_path: Path) -> None:
     path = file_of(tmp_path, BANDIT)
     expected = Learnt(run_of(path), handed=True)
-    run, killed = run_of(path, 2), list[int]()
+    run, killed = run_of(path, 2, backend="processes"), list[int]()
     pool = run.pool
     assert isinstance(pool, ProcessPool)
     learn = pool.learn
