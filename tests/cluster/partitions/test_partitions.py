@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,12 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from datasets.generate import text
-from onlineauto import OptionError, Workspace
-from onlineauto.cluster.partitions import coordinator
+from onlineauto import InputError, OptionError, Workspace
+from onlineauto.cluster.partitions import coordinator as coordinator_module
+from onlineauto.cluster.partitions import worker as worker_module
 from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
 from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
 from onlineauto.cluster.partitions.local import ProcessPool
-from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import (
     chunk_of_tree,
     chunk_to_tree,
@@ -446,19 +447,54 @@ def test_a_killed_coordinator_resumes_from_its_model(tmp_path: Path, number: sig
 
 def test_ends_are_merged_with_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the bits would depend on the number of cores."""
-    seen, merge = list[set[int]](), merge_round
+    seen = list[set[int]]()
 
     def threads() -> set[int]:
         return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
-    def noted(*arguments: Any) -> Any:
-        seen.append(threads())
-        return merge(*arguments)
+    def note(module: ModuleType, name: str) -> None:
+        function = getattr(module, name)
 
-    monkeypatch.setattr(coordinator, "merge_round", noted)
+        def noted(*arguments: Any, **keywords: Any) -> Any:
+            seen.append(threads())
+            return function(*arguments, **keywords)
+
+        monkeypatch.setattr(module, name, noted)
+
+    note(coordinator_module, "merge_round")
+    note(worker_module, "settled_arrays")
     with threadpool_limits(2, user_api="blas"):
         before = threads()
-        finish(run_of())
+        finish(run_of(workers=3))
         assert threads() == before
     assert len(seen) > 1
     assert all(each <= {1} for each in seen)
+
+
+@pytest.mark.parametrize("interrupts", [False, True])
+def test_a_thread_that_fails_raises_its_error_and_ends_the_others(
+    monkeypatch: pytest.MonkeyPatch, *, interrupts: bool
+) -> None:
+    expected, _ = finish(run_of())
+    run, learn, calls = run_of(workers=2), Worker.learn, list[int]()
+
+    def fail(self: Worker, block: Block, seed: int) -> ChunkEnd:
+        calls.append(seed)
+        if len(calls) == 6 and not interrupts:
+            raise InputError("event 7 is broken")
+        return learn(self, block, seed)
+
+    def interrupt() -> None:
+        if interrupts and 0 < len(calls) < 5:
+            calls.extend(range(5))
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Worker, "learn", fail)
+    run._coordinator.look_ahead = interrupt
+    with pytest.raises(KeyboardInterrupt if interrupts else InputError):
+        run.step()
+    assert not [each for each in threading.enumerate() if each.name.startswith("onlineauto-worker")]
+    assert run.workspace.searching.n_learnt == run.position.events < EVENTS
+    assert run.pool.size == 0
+    run.step()
+    assert checkpoint(run) == expected
