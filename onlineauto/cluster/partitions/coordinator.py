@@ -21,7 +21,7 @@ import numpy as np
 from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.merge import join_shares, load_merged, merge_round
 from onlineauto.cluster.partitions.messages import Chunk
-from onlineauto.cluster.partitions.state import SentState, TrackedTables, dense_arrays, take_rows
+from onlineauto.cluster.partitions.state import SentState, TrackedTables, dense_arrays, tables_of, take_rows
 from onlineauto.cluster.partitions.worker import Base, one_blas_thread
 from onlineauto.engine.search.deferred import control_of_search
 
@@ -167,9 +167,15 @@ class Coordinator:
         ends = np.linspace(0, n, min(self.partitions, n) + 1).round().astype(int).tolist()
         return list(itertools.pairwise(ends))
 
+    def shared_base(self) -> Base:
+        """Return the base of the next chunks for workers that read the tables of this process."""
+        base = self._base(0, {})
+        self.version = base.version
+        return base
+
     def next_base(self) -> Base:
         """Return the base of the next chunks, as its changes since the last base."""
-        base = self._sent_base(self.version, self._tracked.changed())
+        base = self._base(self.version, self._tracked.changed())
         for name, part in base.state.tables.items():
             self._tracked.rebase(name, part)
         self.version = base.version
@@ -178,33 +184,21 @@ class Coordinator:
     def full_base(self) -> Base:
         """Return the last base for a worker that has none."""
         fresh = TrackedTables(type(self.workspace)(configuration=self.workspace.configuration))
-        base = self._sent_base(0, self._tracked.differences(fresh))
+        base = self._base(0, self._tracked.differences(fresh))
         return base._replace(version=self.version)
 
-    def shared_base(self) -> Base:
-        """Return the base of the next chunks for workers in this process; its arrays are the model's own."""
-        base = self._base(0, SentState(dense_arrays(self.workspace), {}))
-        self.version = base.version
-        return base
-
-    def _sent_base(self, since: int, rows: dict[str, NDArray[np.int64]]) -> Base:
-        dense, tables = dense_arrays(self.workspace), self._tracked.tables()
-        return self._base(
-            since,
-            SentState(
-                {name: array.copy() for name, array in dense.items()},
-                {name: take_rows(table, rows[name]) for name, table in tables.items()},
-            ),
-        )
-
-    def _base(self, since: int, state: SentState) -> Base:
-        searching = self.workspace.searching
+    def _base(self, since: int, rows: dict[str, NDArray[np.int64]]) -> Base:
+        workspace = self.workspace
+        tables = tables_of(workspace)
         return Base(
             version=self.version + 1,
             since=since,
-            control=control_of_search(searching, self.workspace.layout),
-            gains=np.array(list(searching.screening.gains().values()), np.float64),
-            state=state,
+            control=control_of_search(workspace.searching, workspace.layout),
+            gains=np.array(list(workspace.searching.screening.gains().values()), np.float64),
+            state=SentState(
+                {name: array.copy() for name, array in dense_arrays(workspace).items()},
+                {name: take_rows(tables[name], changed) for name, changed in rows.items()},
+            ),
             owners=[(*block, server) for block, server in self.owners.items()],
         )
 

@@ -59,13 +59,16 @@ def messages_with_tags(n: int) -> list[tuple[int, str, dict[str, Any]]]:
 def test_killed_process_and_workers_learn_each_event_once(
     broker: Broker, tmp_path: Path, kills: int, n: int
 ) -> None:
-    """Meanwhile the number of workers changes, and the topic gets further partitions."""
+    """Meanwhile the number of workers changes, and the topic gets further partitions.
+
+    The workers are processes, and those of the undisturbed run are threads.
+    """
     messages, draw = messages_with_tags(n), Random(kills)
     topic = f"workers{kills}"
     words = (broker.address(topic), "--rewards", topic, "--reward_wait", 1, *LEARNING, "-b", 14)
     words = (*words, "--until_end", "--quiet", "--save_every", 500)
     whole = (*words, "-f", tmp_path / "whole", "-p", tmp_path / "whole.predictions")
-    words = (*words, "-f", tmp_path / "model", "-p", tmp_path / "predictions")
+    words = (*words, "-f", tmp_path / "model", "-p", tmp_path / "predictions", "--backend", "processes")
     half, killed, killed_workers = len(messages) * 3 // 4, 0, 0
     for partitions, part in ((_FIRST, messages[:half]), (4, messages[half:])):
         broker.send(
