@@ -92,14 +92,14 @@ class PartitionedRun(Run):
         Number of chunks of a round.
     schedule : RoundSchedule, optional
         The lengths of rounds.
-    backend : {"threads", "processes", "ray"}
-        What workers are: threads of this process, processes of this machine, or actors of the Ray cluster to
-        which this process is connected, or that of RAY_ADDRESS.
+    backend : {"threads", "ray"}
+        What workers are: threads of this process, or actors of the Ray cluster to which this process is
+        connected, or that of RAY_ADDRESS.
     worker : mapping, optional
         Resources that an actor of Ray reserves; 1 CPU by default.
     servers : int
-        Number of merge servers, each of which owns a share of the model's tables. Workers send them what
-        has changed, and receive from them what has merged; with 0, the coordinator merges. Threads have none.
+        Number of merge servers of Ray, each of which owns a share of the model's tables. Workers send them
+        what has changed, and receive from them what has merged; with 0, the coordinator merges alone.
     server : mapping, optional
         Resources that the actor of a server reserves; by default none, since servers work while workers wait.
     """
@@ -125,7 +125,7 @@ class PartitionedRun(Run):
         self._backend, self._worker, self._server = backend, worker, server
         self._servers = servers
         if servers and backend == "threads":
-            raise OptionError("--servers needs --backend processes or ray: threads merge in their process")
+            raise OptionError("--servers needs --backend ray: threads of one process merge without servers")
         self.pool: Pool = self._pool_of(workers)
         self._blocks: Iterator[Block] | None = None
         self._file: TextFile | None = None  # whose events workers read themselves
@@ -143,16 +143,11 @@ class PartitionedRun(Run):
         if self._backend == "threads":
             self.workspace.use_threads(workers)
             return ThreadPool(workers)
+        from onlineauto.cluster.partitions.on_ray import RayPool
+
         command = self.workspace.configuration.command(kept=True)
-        if self._backend == "ray":
-            from onlineauto.cluster.partitions.on_ray import RayPool
-
-            return RayPool(
-                workers, command, needs=self._worker, servers=self._servers, server_needs=self._server
-            )
-        from onlineauto.cluster.partitions.local import ProcessPool
-
-        return ProcessPool(workers, command, self._servers)
+        needs = {"needs": self._worker, "server_needs": self._server}
+        return RayPool(workers, command, servers=self._servers, **needs)
 
     @property
     def warning(self) -> str:

@@ -204,7 +204,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionOptions:
-    """Several threads, processes or actors that learn one model."""
+    """Several threads or actors that learn one model."""
 
     title: ClassVar[str] = "Several workers"
 
@@ -219,9 +219,9 @@ class PartitionOptions:
     )
     servers: int = option(
         0,
-        "Number of merge servers, beside --workers: each owns a share of the model's tables, and merges what "
-        "the workers send it. With 0, the process that reads merges. The result does not depend on it. Threads "
-        "have none: they merge in one process.",
+        "Number of merge servers, beside --workers of Ray: each owns a share of the model's tables, and "
+        "merges what the workers send it. With 0, the process that reads merges. The result does not depend "
+        "on it.",
         vw=False,
         minimum=0,
         maximum=64,
@@ -240,10 +240,9 @@ class PartitionOptions:
     )
     backend: str = option(
         "threads",
-        "What --workers are: threads of one process, processes of this machine, or actors of the Ray cluster "
-        "at RAY_ADDRESS.",
+        "What --workers are: threads of one process, or actors of the Ray cluster at RAY_ADDRESS.",
         vw=False,
-        choices=("threads", "processes", "ray"),
+        choices=("threads", "ray"),
         needs=("workers",),
     )
 

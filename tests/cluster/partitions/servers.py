@@ -23,10 +23,9 @@ Kill = Callable[[], object]
 
 
 def run_of(rounds: int, **options: Any) -> PartitionedRun:
-    """Return a run of a number of rounds; threads have no servers."""
+    """Return a run of a number of rounds."""
     source = text("planted", events=512 + 256 * rounds, seed=5)
-    backend = "processes" if options.get("servers") else "threads"
-    return PartitionedRun(Workspace(**OPTIONS), source, schedule=SHORT, **{"backend": backend} | options)
+    return PartitionedRun(Workspace(**OPTIONS), source, schedule=SHORT, **options)
 
 
 def saved(run: PartitionedRun) -> bytes:

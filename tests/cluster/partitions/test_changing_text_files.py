@@ -101,7 +101,7 @@ class ReadTags:
 
 def test_a_sink_reads_a_file_that_grows(tmp_path: Path) -> None:
     path = file_of(tmp_path, BANDIT)
-    run = run_of(path, 2, backend="processes")
+    run = run_of(path, 2, messages=True)
     run.sinks.append(sink := ReadTags(lambda: grow(path) if sink.n_unread <= 5 else None))
     assert run.step() == EVENTS + 5
     assert sink.n_unread >= 4 * 2

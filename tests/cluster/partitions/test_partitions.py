@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
 import random
 import signal
 import subprocess
@@ -27,7 +26,6 @@ from onlineauto.cluster.partitions import coordinator as coordinator_module
 from onlineauto.cluster.partitions import worker as worker_module
 from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
 from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
-from onlineauto.cluster.partitions.local import ProcessPool
 from onlineauto.cluster.partitions.messages import (
     chunk_of_tree,
     chunk_to_tree,
@@ -44,6 +42,7 @@ from onlineauto.engine.stream.source import read_blocks
 from onlineauto.features.block import Block, Namespaces
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
+from tests.cluster.partitions.servers import NodePool
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
 SHORT = RoundSchedule(alone=256, head=8, shortest=128, longest=128, growth=4)
@@ -53,10 +52,13 @@ LINES = text("regression", events=EVENTS, seed=2)
 
 
 def run_of(
-    source: bytes = BANDIT, workers: int = 1, *, backend: str = "threads", **options: Any
+    source: Any = BANDIT, workers: int = 1, *, messages: bool = False, **options: Any
 ) -> PartitionedRun:
-    workspace = Workspace(**(options or OPTIONS))
-    return PartitionedRun(workspace, source, workers=workers, schedule=SHORT, backend=backend)
+    """Return a run with workers that are threads, or that receive and send messages."""
+    run = PartitionedRun(Workspace(**(options or OPTIONS)), source, workers=workers, schedule=SHORT)
+    if messages:
+        run.pool = NodePool(run, workers, 0)
+    return run
 
 
 def checkpoint(run: PartitionedRun) -> bytes:
@@ -82,8 +84,8 @@ def block_of(source: bytes, **options: Any) -> Block:
 )
 def test_the_number_of_workers_changes_no_bit(source: bytes, options: dict[str, Any]) -> None:
     expected = finish(run_of(source, **options))
-    for workers, backend in ((2, "threads"), (3, "threads"), (1, "processes"), (2, "processes")):
-        assert finish(run_of(source, workers, backend=backend, **options)) == expected
+    for workers, messages in ((2, False), (3, False), (1, True), (2, True)):
+        assert finish(run_of(source, workers, messages=messages, **options)) == expected
 
 
 def growing(n: int, actions: tuple[int, int], features: tuple[int, int], at: int) -> bytes:
@@ -109,7 +111,7 @@ def test_events_that_grow_are_learnt_alike_by_any_workers(
     run = run_of(source)
     expected = finish(run)
     assert run.workspace.searching.n_learnt == 1500
-    assert finish(run_of(source, 2)) == finish(run_of(source, 2, backend="processes")) == expected
+    assert finish(run_of(source, 2)) == finish(run_of(source, 2, messages=True)) == expected
 
 
 class Pausing:
@@ -185,9 +187,8 @@ def test_files_that_number_their_names_differently_are_learnt_alike_by_any_worke
     names = [block_of(path.read_bytes()).namespaces.names for path in (first, second)]
     assert sorted(names[0]) == sorted(names[1]) != names[0] != names[1]
     ends = []
-    for workers, backend in ((1, "threads"), (2, "threads"), (2, "processes")):
-        sources: Any = [first, second]
-        run = run_of(sources, workers, backend=backend)
+    for workers, messages in ((1, False), (2, False), (2, True)):
+        run = run_of([first, second], workers, messages=messages)
         ends.append(finish(run))
         assert run.workspace.searching.n_learnt == 2 * EVENTS
     assert ends[0] == ends[1] == ends[2]
@@ -210,15 +211,13 @@ def test_rounds_of_blocks_whose_names_are_numbered_anew_are_learnt_alike_by_any_
 
 def test_workers_join_and_leave_between_rounds_and_change_no_bit() -> None:
     expected = finish(run_of())
-    run, sizes, seen = run_of(workers=2, backend="processes"), iter((2, 3, 1)), set[int]()
-    pool = run.pool
-    assert isinstance(pool, ProcessPool)
-    learn = pool.learn
+    run, seen = run_of(workers=2), set[int]()
+    pool, learn = run.pool, run.pool.learn
 
     def resize_and_learn(coordinator: Coordinator, chunks: Any) -> list[ChunkEnd]:
-        pool.resize(next(sizes, 2))
+        pool.resize(1 + len(seen) % 3)
         ends = learn(coordinator, chunks)
-        seen.add(len(pool.pids))
+        seen.add(pool.size)
         return ends
 
     pool.learn = resize_and_learn  # type: ignore[method-assign]
@@ -226,24 +225,13 @@ def test_workers_join_and_leave_between_rounds_and_change_no_bit() -> None:
     assert seen == {1, 2, 3}
 
 
-def test_killed_workers_are_replaced_and_change_no_bit() -> None:
-    """One dies while it is idle, one while it learns; no chunk is lost, and none is merged twice."""
+def test_workers_that_die_are_replaced_and_change_no_bit() -> None:
+    """Some die while they are idle, some while they learn; no chunk is lost, and none is merged twice."""
     expected = finish(run_of())
-    run, killed = run_of(workers=2, backend="processes"), list[int]()
-    pool = run.pool
-    assert isinstance(pool, ProcessPool)
-    learn = pool.learn
-
-    def learn_and_kill(coordinator: Coordinator, chunks: Any) -> list[ChunkEnd]:
-        if pool.pids and len(killed) < 2:
-            killed.append(next(pid for pid in pool.pids if pid not in killed))  # one killed may be gone
-            timer = threading.Timer(0.02 * len(killed), os.kill, (killed[-1], signal.SIGKILL))
-            timer.start()
-        return learn(coordinator, chunks)
-
-    pool.learn = learn_and_kill  # type: ignore[method-assign]
+    run = run_of()
+    run.pool = pool = NodePool(run, 2, 0, deaths=0.2, seed=2)
     assert finish(run) == expected
-    assert len(killed) == 2
+    assert pool.killed > 1
     assert run.workspace.searching.n_learnt == EVENTS
 
 
