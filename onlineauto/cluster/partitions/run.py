@@ -158,7 +158,7 @@ class PartitionedRun(Run):
         if n == 0 or n >= _PAYS * alone:
             return ""
         return (
-            f"--workers does not pay for about {n:,} events: the first {alone:,} are learnt by one process, "
+            f"--workers does not pay for about {n:,} events: the first {alone:,} are learnt by one learner, "
             f"and short rounds cost more than they gain; it pays for hundreds of thousands of events"
         )
 
