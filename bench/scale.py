@@ -3,8 +3,9 @@
 ``python -m bench.scale`` learns a generated stream of 8 actions with the single learner and with 1, 2
 and 4 workers, and prints events per second of wall clock and of CPU. Then it measures what the parts of a
 round cost actors, with ``--partitions`` and ``--servers``, and replays these costs for one worker for each
-partition. The simulation is no measurement: it assumes that cores do not slow each other down, and that a machine's
-messages cost what they cost here. Servers take turns with workers, so they need no cores of their own.
+partition. The simulation is no measurement: it assumes that cores do not slow each other down, and that a
+machine's messages cost what they cost here. Servers take turns with workers, so they need no cores of their
+own.
 """
 
 from __future__ import annotations

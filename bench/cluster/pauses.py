@@ -4,8 +4,8 @@
 
 Workers and servers are actors of Ray. Rounds have 4,096 events. A pause is the time of the five rounds after
 a request, less five times the median round at the slower of the two sizes. A third of the requests ask for
-the size that the run has: their pauses are noise. A migration is the time for which rounds stop at the clock of a change. The model must have the
-bytes of a run that was never resized.
+the size that the run has: their pauses are noise. A migration is the time for which rounds stop at the clock
+of a change. The model must have the bytes of a run that was never resized.
 """
 
 from __future__ import annotations
