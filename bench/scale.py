@@ -1,15 +1,15 @@
-"""Learning in partitions: speed with worker processes here, and a simulation of more workers.
+"""Learning in partitions: speed with threads here, and a simulation of more workers that receive messages.
 
 ``python -m bench.scale`` learns a generated stream of 8 actions with the single learner and with 1, 2
 and 4 workers, and prints events per second of wall clock and of CPU. Then it measures what the parts of a
-round cost with ``--partitions`` and ``--servers``, and replays these costs for one worker for each partition.
-The simulation is no measurement: it assumes that cores do not slow each other down, and that a machine's
-messages cost what they cost here. Servers take turns with workers, so they need no cores of their own.
+round cost actors, with ``--partitions`` and ``--servers``, and replays these costs for one worker for each
+partition. The simulation is no measurement: it assumes that cores do not slow each other down, and that a
+machine's messages cost what they cost here. Servers take turns with workers, so they need no cores of their
+own.
 """
 
 from __future__ import annotations
 
-import resource
 import sys
 import tempfile
 import time
@@ -66,7 +66,7 @@ class Costs(NamedTuple):
 
 def measure(path: Path, workers: int) -> Speed:
     """Return the speed of learning a file, with 0 workers that of the single learner."""
-    children, wall, cpu = _children(), time.perf_counter(), time.process_time()
+    wall, cpu = time.perf_counter(), time.process_time()
     losses, events = 0.0, 0
     alone = 0, 0.0
     workspace = Workspace(**OPTIONS)
@@ -77,14 +77,9 @@ def measure(path: Path, workers: int) -> Speed:
             if not alone[0] and events >= RoundSchedule().alone:
                 alone = events, time.process_time()
     own = time.process_time()
-    seconds = own - cpu + _children() - children
+    seconds = own - cpu
     later = (own - alone[1]) / (events - alone[0]) if 0 < alone[0] < events else seconds / events
     return Speed(events, time.perf_counter() - wall, seconds, losses / events, later)
-
-
-def _children() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 class _Timer:

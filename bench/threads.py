@@ -1,10 +1,10 @@
-"""Wall-clock and processor time of learning with one, two and three threads, in alternation.
+"""Wall-clock and processor time of one learner whose ensemble has a thread of its own or not, in alternation.
 
     python -m bench.threads [--rounds 5] [--kinds NAME ...] [--live 4]
 
 The kinds are those of `bench.speed_kinds.streams`, and the committed logs of bandits, without ``cb-``.
 Printed are medians in microseconds for an event, and the median of one thread's wall-clock time divided by
-that of three threads in the same round. The exit code is 1 if predictions, decisions or models differ.
+that of two threads in the same round. The exit code is 1 if predictions, decisions or models differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bench.speed_kinds.streams import KINDS
 from onlineauto import Workspace
 
 DATASETS = Path(__file__).resolve().parents[1] / "datasets"
-THREADS = 1, 2, 3
+THREADS = 1, 2
 
 
 class Run(NamedTuple):
@@ -47,7 +47,8 @@ def write(kind: str, file: Path) -> int:
 
 def learn(file: Path, live: int, threads: int) -> Run:
     """Learn a stream, and return what it took."""
-    workspace, digest = Workspace(cb_explore_adf=True, live_configs=live, threads=threads), hashlib.sha256()
+    workspace, digest = Workspace(cb_explore_adf=True, live_configs=live), hashlib.sha256()
+    workspace.use_threads(threads)
     workspace.observe(lambda entry: digest.update(repr(entry).encode()))
     wall, cpu = time.perf_counter(), time.process_time()
     for _, outcomes in workspace.stream(str(file)):
@@ -64,7 +65,7 @@ def main() -> int:
     """Measure, print a table, and return the exit code."""
     kinds, same = ["letter-u", "surveys-u", "flights-u", *KINDS], True
     given = kit.parser(__doc__, rounds=5, kinds=kinds, live=4).parse_args()
-    print(kit.table(["stream", "wall: 1, 2, 3 threads", "CPU: 1, 2, 3 threads", "wall, 1 / 3"]))
+    print(kit.table(["stream", "wall: 1, 2 threads", "CPU: 1, 2 threads", "wall, 1 / 2"]))
     with tempfile.TemporaryDirectory() as directory:
         for kind in given.kinds:
             file = Path(directory) / "stream.txt"
@@ -75,7 +76,7 @@ def main() -> int:
                 [f"{median(getattr(run, clock) for run in runs[n]) / events * 1e6:.3g}" for n in THREADS]
                 for clock in ("wall", "cpu")
             )
-            gain = median(one.wall / three.wall for one, three in zip(runs[1], runs[3], strict=True))
+            gain = median(one.wall / two.wall for one, two in zip(runs[1], runs[2], strict=True))
             print(f"| {kind} | {', '.join(walls)} | {', '.join(cpus)} | {gain:.2f} |", flush=True)
     if not same:
         print("predictions, decisions or models differ", file=sys.stderr)

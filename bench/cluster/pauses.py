@@ -1,11 +1,11 @@
 """Pauses of resizes of a partitioned run: the seconds that rounds take longer after a change of size.
 
-    python -m bench.cluster.pauses [--resizes 30] [--backend ray]
+    python -m bench.cluster.pauses [--resizes 30]
 
-Rounds have 4,096 events. A pause is the time of the five rounds after a request, less five times the median
-round at the slower of the two sizes. A third of the requests ask for the size that the run has: their pauses
-are noise. A migration is the time for which rounds stop at the clock of a change. The model must have the
-bytes of a run that was never resized.
+Workers and servers are actors of Ray. Rounds have 4,096 events. A pause is the time of the five rounds after
+a request, less five times the median round at the slower of the two sizes. A third of the requests ask for
+the size that the run has: their pauses are noise. A migration is the time for which rounds stop at the clock
+of a change. The model must have the bytes of a run that was never resized.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SIZES = ((2, 1), (2, 1), (3, 1), (3, 2), (3, 2), (2, 2), (2, 3), (2, 3), (3, 3)
 _CHANGES = {(False, False): "no change", (True, False): "workers", (False, True): "servers"}
 
 
-def begun(source: bytes, size: tuple[int, int], backend: str) -> PartitionedRun:
-    """Return a run of this size."""
+def begun(source: bytes, size: tuple[int, int]) -> PartitionedRun:
+    """Return a run of this size, with actors of Ray."""
     workspace = Workspace(cb_explore_adf=True, automl=4)
     return PartitionedRun(
         workspace, source, workers=size[0], servers=size[1], partitions=_PARTITIONS, schedule=_SCHEDULE,
-        backend=backend,
+        backend="ray",
     )  # fmt: skip
 
 
@@ -45,11 +45,11 @@ def model_of(run: PartitionedRun) -> bytes:
     return file.getvalue()
 
 
-def pauses(n: int, backend: str) -> tuple[dict[str, list[float]], bool]:
+def pauses(n: int) -> tuple[dict[str, list[float]], bool]:
     """Return the migrations, the pauses after each kind of change, and whether the model is exact."""
     source = text("planted", events=_ALONE + (n + 1) * _ROUNDS * _LENGTH, seed=5)
     sizes, times = [*islice(cycle(_SIZES), n + 1)], []
-    with begun(source, sizes[0], backend) as run:
+    with begun(source, sizes[0]) as run:
         assert isinstance(run.pool, CrewPool)
         while run.position.events < _ALONE:
             run.learn_round()
@@ -71,7 +71,7 @@ def pauses(n: int, backend: str) -> tuple[dict[str, list[float]], bool]:
         took = sum(seconds for _, seconds in times[number * _ROUNDS : (number + 1) * _ROUNDS])
         kind = _CHANGES[before[0] != after[0], before[1] != after[1]]
         found[kind].append(took - _ROUNDS * max(usual[before], usual[after]))
-    with begun(source, (1, 0), "processes") as run:
+    with begun(source, (1, 0)) as run:
         run.step()
         return found, model_of(run) == model
 
@@ -82,9 +82,8 @@ def main(words: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--resizes", type=int, default=30)
-    parser.add_argument("--backend", choices=["processes", "ray"], default="processes")
     given = parser.parse_args(words)
-    found, exact = pauses(given.resizes, given.backend)
+    found, exact = pauses(given.resizes)
     for kind, seconds in found.items():
         quarters = ", ".join(f"{quarter:.2f}" for quarter in statistics.quantiles(seconds))
         print(f"{kind}, {len(seconds)} times: quartiles of the pause {quarters} s")

@@ -121,7 +121,7 @@ def work(what: str, folder: Path, *, wide: bool) -> int:
     if who == "parquet":
         source = DatasetSource(folder / "rows.parquet", AS_EVENTS if wide else AS_LABELS)
     if task == "learn":
-        return sum(len(block) for block, _ in Workspace(threads=1, **options).stream(source))
+        return sum(len(block) for block, _ in Workspace(**options).stream(source))
     blocks = (
         read(source, **options) if who == "text" else source.open(EventRules("cb_adf" if wide else "simple"))
     )

@@ -14,7 +14,6 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 
-from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.read_ahead import read_ahead, saves_time
 from onlineauto.engine.stream.source import open_source, read_all, read_blocks
 from onlineauto.errors import EventTypeError, InputError, OptionError, install_hint
@@ -170,8 +169,7 @@ class Feed:
             source if file is None else cast("BinaryIO", file), formatted, diagnostics=problems
         )
         try:
-            ahead = formatted[RunOptions].threads > 1 and saves_time(source)
-            yield from read_ahead(reader) if ahead else reader
+            yield from read_ahead(reader) if saves_time(source) else reader
         finally:
             if file is not None:
                 file.close()

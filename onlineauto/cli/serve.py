@@ -52,7 +52,7 @@ def run(configuration: Configuration) -> int:
 
 
 def _learners(folder: str, model: Configuration, n: int) -> Learners | None:
-    """Return the processes that learn together; with one, those parts of the log that were planned before."""
+    """Return the threads that learn together; with one, those parts of the log that were planned before."""
     if n == 1 and not Path(folder, "rounds").exists():
         return None
     from onlineauto.cluster.partitions.rounds import BlockRounds

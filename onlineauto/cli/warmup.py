@@ -95,7 +95,9 @@ def warm_up() -> None:
     ensemble = Workspace(cb_explore_adf=True, live_configs=2, lease=1, hash_bits=8, members=",".join(MEMBERS))
     ensemble.fit(8 * _EVENT)
     Workspace(live_configs=2, hash_bits=8, members="linear").fit(b"1 |a x\n")
-    Workspace(cb_explore_adf=True, live_configs=2, hash_bits=8, threads=3).fit(128 * _EVENT)
+    following = Workspace(cb_explore_adf=True, live_configs=2, hash_bits=8)
+    following.use_threads(2)
+    following.fit(128 * _EVENT)
     Workspace(cb_explore_adf=True, live_configs=2, lease=1, hash_bits=8, vw_exact=True).fit(8 * _EVENT)
     sampling = Workspace(cb_explore_adf=True, cb_sample=True).fit(_EVENT)
     at = sampling.learner.task.exploration

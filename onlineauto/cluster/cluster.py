@@ -371,13 +371,16 @@ class Cluster:
         Raises
         ------
         OptionError
-            There is a job of this name, it needs more than the cluster has, or it is not a job.
+            There is a job of this name, it is not a job, it needs more than the cluster has, or it needs merge
+            servers without Ray.
         """
         job = job_of(job, **options)
         if isinstance(job, StudyJob) and job.executor is None:
             job.executor = "ray" if self.backend == "ray" else "processes"
-        if isinstance(job, StreamJob) and job.backend is None:
-            job.backend = self.backend
+        if isinstance(job, StreamJob):
+            job.backend = job.backend or self.backend
+            if job.demand.server and job.backend != "ray":
+                raise OptionError("server: merge servers need the backend ray: leave it out")
         demand = check_demand(job.demand)
         kind = str(kind or getattr(job, "kind", None) or type(job).__name__.lower())
         with self._lock:

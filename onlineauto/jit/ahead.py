@@ -170,7 +170,7 @@ def _run(n: int, listing: list[Listed]) -> None:
 def _attend(listing: list[Listed]) -> None:
     """Run one process, and report its progress."""
     with suppress(OSError):  # it cannot be started
-        process = Process(_WORKER, listing, output="none")
+        process = Process(_WORKER, listing, is_quiet=True)
         try:
             while True:
                 report(*process.receive())

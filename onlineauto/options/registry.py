@@ -680,6 +680,9 @@ _HINTS: Final = {
     "csv_trace": "leave it out; --journal has the decisions of --automl",
     "opt_func": "leave it out; bounds are found by bisection, as they are in Vowpal Wabbit without it",
 }
+_REMOVED: Final = {
+    "threads": "large files are always read ahead, and --workers N learns with N threads",
+}
 _NEAR: Final = 0.75
 """Minimum similarity, from 0 to 1, of a known flag that the message suggests."""
 
@@ -693,6 +696,8 @@ def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
     unknown option --epsilom; did you mean --epsilon?
     """
     name = flag.removeprefix("--") if flag.startswith("--") else SHORT_NAMES.get(flag[1:], flag[1:])
+    if name in _REMOVED:
+        return OptionError(f"{flag} is no option any more: {_REMOVED[name]}")
     if name in NAMES:
         hint = f": {_HINTS[name]}" if name in _HINTS else ""
         return OptionError(f"{flag} is an option of Vowpal Wabbit that onlineauto does not have{hint}")

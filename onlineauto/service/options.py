@@ -87,7 +87,7 @@ class ServeOptions:
     )
     learners: int = option(
         1,
-        "Number of processes that learn together while 4 MB or more of the log are not learnt. For --automl.",
+        "Number of threads that learn together while 4 MB or more of the log are not learnt. For --automl.",
         minimum=1,
         maximum=256,
         metavar="N",

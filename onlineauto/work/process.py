@@ -25,7 +25,7 @@ from onlineauto.work.imports import IMPORTED, import_parts
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 _PATIENCE = 5
 """Seconds that a process has to exit before it is killed."""
@@ -33,7 +33,6 @@ _PROGRAM = (
     "import json, sys; target, handle, modules, sys.path[:], sys.argv = json.loads(sys.argv[1]); "
     "from onlineauto.work.process import _serve; _serve(target, handle, modules)"
 )
-_STDERR = 2
 _running: set[Process] = set()
 _of_parent: list[subprocess.Popen[bytes]] = []
 """The processes of the parent of a fork, which must not be waited for."""
@@ -44,14 +43,13 @@ _unforked = threading.Lock()
 class Process:
     """A process that runs ``target(parent, *arguments)``, where `target` is ``MODULE:FUNCTION``.
 
-    What it prints goes to the standard output and error of this process; with `output` "stderr", all of it to
-    the latter, and with "none", nowhere. The process does not receive the interrupt of a
-    terminal (Ctrl-C), because the process that started it decides when to end it.
+    What it prints goes to the standard output and error of this process, or nowhere if it `is_quiet`. It
+    does not receive the interrupt of a terminal (Ctrl-C): the process that started it decides when to end it.
     """
 
     is_up = True  # the socket buffers messages until the process reads them
 
-    def __init__(self, target: str, *arguments: Any, output: str = "both") -> None:
+    def __init__(self, target: str, *arguments: Any, is_quiet: bool = False) -> None:
         import subprocess
         from multiprocessing.connection import Pipe
 
@@ -68,8 +66,8 @@ class Process:
                 self._process = subprocess.Popen(  # noqa: S603 - our own module
                     [sys.executable, "-P", "-c", _PROGRAM, words],
                     stdin=subprocess.DEVNULL,
-                    stdout={"both": None, "stderr": _STDERR, "none": subprocess.DEVNULL}[output],
-                    stderr=subprocess.DEVNULL if output == "none" else None,
+                    stdout=subprocess.DEVNULL if is_quiet else None,
+                    stderr=subprocess.DEVNULL if is_quiet else None,
                     **inherits,
                 )
             _running.add(self)
@@ -161,7 +159,6 @@ class Parent:
     """The process that started this one. Iteration yields its messages until this process is to end."""
 
     def __init__(self, connection: Any) -> None:
-        self.on_death: Callable[[], object] = lambda: None
         self._connection = connection
         self._messages: SimpleQueue[list[Any]] = SimpleQueue()
         if hasattr(os, "register_at_fork"):
@@ -181,7 +178,7 @@ class Parent:
         try:
             self._connection.send_bytes(msgspec.msgpack.encode(message))
         except OSError:  # the thread that reads may not know yet
-            self._exit()
+            os._exit(1)
 
     def _read(self) -> None:
         message: list[Any] | None = None
@@ -190,11 +187,7 @@ class Parent:
                 message = msgspec.msgpack.decode(self._connection.recv_bytes())
                 self._messages.put(message)
         except (EOFError, OSError):
-            self._exit()
-
-    def _exit(self) -> None:
-        self.on_death()
-        os._exit(1)
+            os._exit(1)
 
 
 def _serve(target: str, handle: int, modules: Sequence[str]) -> None:

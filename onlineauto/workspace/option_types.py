@@ -44,7 +44,6 @@ class LearnerOptions(TypedDict, total=False):
     holdout_after: int | None
     early_terminate: int | None
     replay: Word | None
-    threads: int | None
 
     # Features
     hash: Word | None
@@ -242,7 +241,7 @@ class Options(LearnerOptions, total=False):
     seed: int | None
     random_seed: int | None
 
-    # Several processes
+    # Several workers
     workers: int | None
     servers: int | None
     partitions: int | None

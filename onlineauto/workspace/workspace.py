@@ -588,6 +588,13 @@ class Workspace(Locked):
 
     # -- blocks ----------------------------------------------------------------------------------------
 
+    def use_threads(self, n: int) -> None:
+        """Learn blocks with up to `n` threads: with 2, the ensemble follows the live configs on its own.
+
+        No result depends on it.
+        """
+        self._runner.in_two = n > 1
+
     def learn_block(self, block: Block, *, holdout: NDArray[np.bool_] | None = None) -> Outcomes:
         """Predict and learn the events of a block, one after the other; return the outcomes.
 

@@ -171,7 +171,7 @@ def test_errors_have_the_line_of_the_job_file(
     assert re.search(message, run("cluster run jobs.toml", code=None).err)
 
 
-def test_a_stream_of_a_file_has_merge_servers_and_the_same_model(
+def test_a_stream_of_a_file_has_the_same_model_with_any_workers(
     run: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short = RoundSchedule(alone=256, head=8, shortest=64, longest=64, growth=4)
@@ -186,16 +186,20 @@ partitions = 4
 events = 3000
 """
     models = []
-    for name, capacity, server in (("alone", 1, ""), ("served", 5, "server = {CPU = 1}\nmost_servers = 2\n")):
-        head = f'[cluster]\ncapacity = {{CPU = {capacity}}}\nslot = 0.2\npolicy = "fair"\n'
-        (folder / "jobs.toml").write_text(f'{head}history = "{name}"\n{job}model = "{name}.model"\n{server}')
+    for capacity in (1, 3):
+        name = f"of{capacity}"
+        head = (
+            f'[cluster]\ncapacity = {{CPU = {capacity}}}\nslot = 0.2\npolicy = "fair"\nhistory = "{name}"\n'
+        )
+        (folder / "jobs.toml").write_text(f'{head}{job}model = "{name}.model"\n')
         out, _ = run("cluster run jobs.toml")
         assert out.startswith("planted: done, 3,000 of 3,000 in ")
         models.append((folder / f"{name}.model").read_bytes())
+        assert {record.workers for record in History.load(name).records} == {capacity}
     assert models[0] == models[1]
-    sizes = {(record.workers, record.servers) for record in History.load("served").records}
-    assert sizes == {(3, 2)}
-    assert History.load("served").records[0].server == {"CPU": 1.0}
+    with (folder / "jobs.toml").open("a") as file:
+        file.write("server = {CPU = 1}\n")
+    assert "server: merge servers need the backend ray" in run("cluster run jobs.toml", code=None).err
 
 
 def test_paths_are_relative_to_the_job_file(

@@ -1,4 +1,4 @@
-"""The verb ``warmup``, and ``--threads``."""
+"""The verb ``warmup``, and ``--threads``, which is no option any more."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from onlineauto import OptionError, Workspace
 from onlineauto.cli import warmup
 from onlineauto.jit import cache_directory
 from onlineauto.jit.compiling import _listeners
@@ -119,18 +120,15 @@ def test_without_a_terminal_a_line_says_that_kernels_are_compiled_unless_the_run
         assert [line.split(",")[0] for line in lines] == ["compiling kernels"] * (cold and not quiet)
 
 
-@pytest.mark.parametrize("threads", ["1", "2", "3"])
-def test_one_thread_to_three(run: Command, threads: str, tmp_path: Path) -> None:
-    (tmp_path / "s.txt").write_text(SIMPLE)
-    run("-d s.txt --quiet --threads", threads)
-
-
-@pytest.mark.parametrize("threads", ["0", "4", "two"])
-def test_other_numbers_of_threads_are_refused(run: Command, threads: str) -> None:
-    out, err = run("--threads", threads, code=2)
+def test_the_option_that_replaces_threads_is_named(run: Command) -> None:
+    out, err = run("--threads", "3", code=2)
     assert out == ""
-    assert err.startswith("onlineauto: error: --threads cannot be ")
-    assert err.endswith("; it takes a whole number from 1 to 3\n")
+    assert err == (
+        "onlineauto: error: --threads is no option any more: large files are always read ahead, and "
+        "--workers N learns with N threads\n"
+    )
+    with pytest.raises(OptionError, match=r"--threads is no option any more: .* --workers N"):
+        Workspace(threads=3)
 
 
 @pytest.mark.slow
@@ -151,7 +149,7 @@ def test_after_warming_up_nothing_more_is_compiled(tmp_path: Path) -> None:
     simple, adf = tmp_path / "s.txt", tmp_path / "adf.txt"
     for words in (
         f"{simple} -q ab --link logistic",
-        f"{simple} --sgd --l1 0.01 --interactions abc --threads 1",
+        f"{simple} --sgd --l1 0.01 --interactions abc",
         f"{adf} --cb_adf --cb_type dr --cubic :::",
         f"{adf} --cb_explore_adf --automl 4 --oracle_type qbase_cubic",
     ):

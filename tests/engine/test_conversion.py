@@ -88,15 +88,15 @@ def test_blocks_of_any_size_are_learnt_as_the_text(
     assert learnt(directory / "blocks", **options) == from_text
 
 
-def test_blocks_are_learnt_as_the_text_by_a_search_with_one_and_two_threads(
+def test_blocks_that_are_read_ahead_or_not_are_learnt_as_the_text_by_a_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_ahead, "_SMALL", 0)
     path = tmp_path / "b"
     assert convert(500 * ADF, path, cb_explore_adf=True) == 1000
     options = {"cb_explore_adf": True, "automl": 2, "lease": 50}
-    for threads in (1, 2):
-        assert learnt(path, **options, threads=threads) == learnt(500 * ADF, **options)
+    for small in (0, 1 << 30):
+        monkeypatch.setattr(read_ahead, "_SMALL", small)
+        assert learnt(path, **options) == learnt(500 * ADF, **options)
 
 
 def test_blocks_are_read_from_every_type_of_source(tmp_path: Path) -> None:

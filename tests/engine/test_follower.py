@@ -23,7 +23,7 @@ from onlineauto.engine.records.search import Tally
 from tests.engine.ensemble_streams import clicked, numbered, odd, others
 from tests.property.snapshot import saved_of
 
-MANY = 3  # threads with which the ensemble has its own
+MANY = 2  # threads with which the ensemble has its own
 DATASETS = Path(__file__).resolve().parents[2] / "datasets"
 
 
@@ -114,7 +114,8 @@ class Learnt:
 
     def __init__(self, threads: int, options: dict[str, Any]) -> None:
         options = {"cb_explore_adf": True, "live_configs": 4, "hash_bits": 12} | options
-        self.workspace = Workspace(threads=threads, **options)
+        self.workspace = Workspace(**options)
+        self.workspace.use_threads(threads)
         self.told: list[object] = []
         self.workspace.observe(self.told.append)
 
@@ -238,7 +239,8 @@ def test_run_is_resumed_with_another_number_of_threads(
     for number, part in zip(threads[1:], parts[1:], strict=True):
         learnt.workspace.save(file)
         learnt = Learnt(number, options)
-        learnt.workspace = Workspace.load(file, threads=number)
+        learnt.workspace = Workspace.load(file)
+        learnt.workspace.use_threads(number)
         learnt.told = told
         learnt.workspace.observe(told.append)
         learnt.learn(part)
@@ -315,7 +317,8 @@ def test_interrupted_ensemble_has_learnt_the_events_of_the_live_configs(
         return run if loop is follow_events else lead
 
     monkeypatch.setattr(Follower, "_bound", interrupted)
-    workspace = Workspace(cb_explore_adf=True, automl=3, threads=MANY)
+    workspace = Workspace(cb_explore_adf=True, automl=3)
+    workspace.use_threads(MANY)
     with pytest.raises(KeyboardInterrupt):
         workspace.fit(odd(1500, numbers=2))
     live = workspace.searching.live_configs.arrays

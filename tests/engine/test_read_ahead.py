@@ -142,11 +142,11 @@ def test_only_large_files_and_texts_are_read_ahead(tmp_path: Path) -> None:
         assert not any(map(saves_time, others))
 
 
-@pytest.mark.parametrize("threads_", [1, 2])
-def test_a_workspace_reads_ahead_with_two_threads(threads_: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SMALL", 0)
-    blocks = Workspace(threads=threads_, bit_precision=8).stream(TEXT)
+@pytest.mark.parametrize("small", [0, 1 << 30])
+def test_a_workspace_reads_large_sources_ahead(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SMALL", small)
+    blocks = Workspace(bit_precision=8).stream(TEXT)
     next(blocks)
-    assert len(threads()) == threads_ - 1
+    assert len(threads()) == (small == 0)
     del blocks
     assert threads() == []

@@ -235,7 +235,7 @@ def test_errors_of_import(
     assert message in capsys.readouterr().err
 
 
-def test_processes_of_a_command_import_what_it_imports(folder: Path) -> None:
+def test_workers_of_a_command_use_what_it_imports(folder: Path) -> None:
     words = ["-m", "onlineauto", "learn", str(folder / "events.txt"), *FILES, "--workers", "2", "--quiet"]
     done = python(*words, "--import", str(folder / "own_parts.py"))
     assert not done.stderr.replace("compiling kernels", "").startswith("onlineauto: error")

@@ -73,13 +73,13 @@ def named(value: object) -> str:
 
 
 def run(source: bytes, options: Options, *, threads: int, block_bytes: int) -> Result:
-    """Everything that comes of a source."""
-    workspace = Workspace(**options, threads=threads, bit_precision=8)
+    """Everything that comes of a source, which the second of two threads reads ahead."""
+    workspace = Workspace(**options, bit_precision=8)
     entries: list[object] = []
     workspace.observe(entries.append)
     outcomes, error = [], None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_ahead, "_SMALL", -1)
+        patch.setattr(read_ahead, "_SMALL", 1 << 30 if threads == 1 else -1)
         patch.setitem(cast("Options", TextReader.__init__.__kwdefaults__), "block_bytes", block_bytes)
         try:
             for _, outcome in workspace.stream(source):

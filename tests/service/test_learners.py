@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import shutil
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +12,7 @@ from random import Random
 import pytest
 
 from onlineauto.cluster.partitions.coordinator import RoundSchedule
-from onlineauto.cluster.partitions.local import ProcessPool
-from onlineauto.cluster.partitions.pool import InlinePool
+from onlineauto.cluster.partitions.pool import ThreadPool
 from onlineauto.cluster.partitions.rounds import BlockRounds
 from onlineauto.errors import InputError, WorkersError
 from onlineauto.service.learning.learner import LogLearner
@@ -108,36 +105,19 @@ def test_little_traffic_is_learnt_like_by_one_process(
     assert not (tmp_path / "loop" / "rounds").exists()
 
 
-def test_a_killed_process_is_replaced(
-    tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = finished(learner_of(tmp_path / "whole", log, BlockRounds(1, schedule=SCHEDULE)))
-    learn, killed = ProcessPool.learn, list[int]()
-
-    def kill_and_learn(self: ProcessPool, *arguments: object) -> object:
-        if self.pids and not killed:
-            killed.append(self.pids[0])
-            os.kill(killed[0], signal.SIGKILL)
-        return learn(self, *arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(ProcessPool, "learn", kill_and_learn)
-    assert finished(learner_of(tmp_path / "killed", log, BlockRounds(2, schedule=SCHEDULE))) == whole
-    assert killed
-
-
 @pytest.mark.parametrize("number", [0, 2])
 def test_workers_that_fail_are_tried_again_and_no_decision_is_learnt_alone(
     tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     whole = finished(learner_of(tmp_path / "whole", log, BlockRounds(1, schedule=SCHEDULE)))
-    learn, calls = InlinePool.learn, iter(range(1000))
+    learn, calls = ThreadPool.learn, iter(range(1000))
 
-    def fail_once(self: InlinePool, *arguments: object) -> object:
+    def fail_once(self: ThreadPool, *arguments: object) -> object:
         if next(calls) == number:
             raise WorkersError("workers have died 9 times in a row")
         return learn(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(InlinePool, "learn", fail_once)
+    monkeypatch.setattr(ThreadPool, "learn", fail_once)
     learner = learner_of(tmp_path / "failed", log, BlockRounds(1, schedule=SCHEDULE))
     with pytest.raises(WorkersError, match="9 times"):
         finished(learner)

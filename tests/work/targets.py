@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from onlineauto.work.process import Parent
@@ -15,9 +14,8 @@ def echo(parent: Parent, *arguments: Any) -> None:
         parent.send(message)
 
 
-def busy(parent: Parent, path: str) -> None:
-    """Compute without end; write a file when the parent dies."""
-    parent.on_death = lambda: Path(path).write_text("orphan")
+def busy(parent: Parent) -> None:
+    """Compute without end."""
     parent.send("begun")
     while True:
         pass

@@ -106,7 +106,7 @@ def learnt(ray: Any, *, backend: str, kills_at: int = -1) -> bytes:
 
 
 def test_partitions_learnt_by_actors_that_are_killed_have_the_same_weights(ray: Any) -> None:
-    assert learnt(ray, backend="ray", kills_at=2) == learnt(ray, backend="processes")
+    assert learnt(ray, backend="ray", kills_at=2) == learnt(ray, backend="threads")
     assert len(ray.handles) == 3
 
 

@@ -235,11 +235,11 @@ class StreamJob(_LearningJob):
     worker : mapping, optional
         Resources of a worker; 1 CPU by default.
     server : mapping, optional
-        Resources of a server. With it the job has at least one merge server; without it, none.
+        Resources of a server of Ray. With it the job has at least one merge server; without it, none.
     most_servers : int
         Maximum number of servers.
     backend : str, optional
-        ``local`` for processes or ``ray`` for actors; by default the backend of the cluster.
+        ``local`` for threads or ``ray`` for actors; by default the backend of the cluster.
     kind : str
         Streams of one kind have about the same speed.
     model : path, optional
@@ -315,7 +315,7 @@ class StreamJob(_LearningJob):
                 servers=servers,
                 partitions=self._partitions,
                 schedule=self._schedule,
-                backend="ray" if self.backend == "ray" else "processes",
+                backend="ray" if self.backend == "ray" else "threads",
                 worker=self.demand.worker,
                 server=self.demand.server,
             )

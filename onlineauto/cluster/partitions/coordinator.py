@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.merge import join_shares, load_merged, merge_round
 from onlineauto.cluster.partitions.messages import Chunk
-from onlineauto.cluster.partitions.state import SentState, TrackedTables, dense_arrays, take_rows
+from onlineauto.cluster.partitions.state import SentState, TrackedTables, dense_arrays, tables_of, take_rows
 from onlineauto.cluster.partitions.worker import Base, one_blas_thread
 from onlineauto.engine.search.deferred import control_of_search
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from onlineauto.cluster.partitions.division import Block
     from onlineauto.cluster.partitions.text_file import EventRange, TextFile
     from onlineauto.cluster.partitions.worker import ChunkEnd
+    from onlineauto.engine.ensemble.merge import Each
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block as EventBlock
     from onlineauto.workspace.workspace import Workspace
@@ -129,7 +131,11 @@ class Coordinator:
         self.change = ChangeTest()
         self.look_ahead: Callable[[], object] = lambda: None
         self.owners: dict[Block, int] = {}  # the server of each block of the model; none without servers
-        self._tracked = TrackedTables(workspace)
+
+    @cached_property
+    def _tracked(self) -> TrackedTables:
+        """The tables at the last base, for workers outside this process."""
+        return TrackedTables(self.workspace)
 
     def plan(self, done: int) -> tuple[int, int]:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""
@@ -161,10 +167,15 @@ class Coordinator:
         ends = np.linspace(0, n, min(self.partitions, n) + 1).round().astype(int).tolist()
         return list(itertools.pairwise(ends))
 
+    def shared_base(self) -> Base:
+        """Return the base of the next chunks for workers that read the tables of this process."""
+        base = self._base(0, {})
+        self.version = base.version
+        return base
+
     def next_base(self) -> Base:
         """Return the base of the next chunks, as its changes since the last base."""
-        changed = self._tracked.changed()
-        base = self._base(self.version, changed)
+        base = self._base(self.version, self._tracked.changed())
         for name, part in base.state.tables.items():
             self._tracked.rebase(name, part)
         self.version = base.version
@@ -178,7 +189,7 @@ class Coordinator:
 
     def _base(self, since: int, rows: dict[str, NDArray[np.int64]]) -> Base:
         workspace = self.workspace
-        tables = self._tracked.tables()
+        tables = tables_of(workspace)
         return Base(
             version=self.version + 1,
             since=since,
@@ -186,15 +197,15 @@ class Coordinator:
             gains=np.array(list(workspace.searching.screening.gains().values()), np.float64),
             state=SentState(
                 {name: array.copy() for name, array in dense_arrays(workspace).items()},
-                {name: take_rows(table, rows[name]) for name, table in tables.items()},
+                {name: take_rows(tables[name], changed) for name, changed in rows.items()},
             ),
             owners=[(*block, server) for block, server in self.owners.items()],
         )
 
-    def merge(self, ends: Sequence[ChunkEnd]) -> None:
-        """Merge the ends of the chunks of a round into the model."""
+    def merge(self, ends: Sequence[ChunkEnd], each: Each = map) -> None:
+        """Merge the ends of the chunks of a round into the model; `each` may merge members in parallel."""
         with one_blas_thread():
-            merged = merge_round(self.workspace, [end.state for end in ends])
+            merged = merge_round(self.workspace, [end.state for end in ends], each=each)
         self._take(ends, merged)
 
     def take_shares(self, ends: Sequence[ChunkEnd], shares: Sequence[SentState]) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.cluster.partitions.state import TableArrays
-    from onlineauto.engine.ensemble.merge import MergedPart
+    from onlineauto.engine.ensemble.merge import Each, MergedPart
     from onlineauto.engine.records.ensemble import Ensemble
     from onlineauto.learners.gradient_kernels import Rule
     from onlineauto.workspace.workspace import Workspace
@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     Rows = dict[str, NDArray[np.int64]]
 
 
-def merge_round(workspace: Workspace, ends: Sequence[SentState], part: MergedPart | None = None) -> SentState:
+def merge_round(
+    workspace: Workspace, ends: Sequence[SentState], part: MergedPart | None = None, each: Each = map
+) -> SentState:
     """Return what merges of the ends of chunks, with the base of the workspace: of members only a `part`."""
     live = workspace.searching.live_configs.arrays
     floor = bool(live.statistics.scale[FLOOR] > 0.0)
@@ -67,6 +69,7 @@ def merge_round(workspace: Workspace, ends: Sequence[SentState], part: MergedPar
             ordered=True,
             part=part,
             surest=members.surest,
+            each=each,
         )
         of_members = members.state_of(ensemble)
         dense, tables = dense | of_members.dense, tables | of_members.tables

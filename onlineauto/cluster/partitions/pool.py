@@ -1,7 +1,7 @@
-"""``Pool``: workers that learn the chunks of a round, in this process or, as a `Crew`, outside of it.
+"""``Pool``: workers that learn the chunks of a round: threads of this process or, as a `Crew`, others.
 
-A worker that dies is replaced, and its chunk is learnt again from the same base: an end is merged only when
-it is complete, and only once.
+A worker outside this process that dies is replaced, and its chunk is learnt again from the same base: an end
+is merged only when it is complete, and only once.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -24,7 +25,7 @@ from onlineauto.cluster.partitions.messages import (
 from onlineauto.cluster.partitions.server import MergeServer
 from onlineauto.cluster.partitions.servers import Servers
 from onlineauto.cluster.partitions.text_file import UnexpectedEventsError
-from onlineauto.cluster.partitions.worker import Worker
+from onlineauto.cluster.partitions.worker import Worker, one_blas_thread
 from onlineauto.errors import InputError, OnlineautoError
 from onlineauto.features.block import Namespaces
 from onlineauto.work.crew import Crew, W, WorkerLost
@@ -55,7 +56,7 @@ class Pool(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of workers outside this process that run or start."""
+        """Number of workers that run or start."""
 
     @property
     def n_servers(self) -> int:
@@ -82,42 +83,66 @@ class Pool(Protocol):
         """End the workers and servers."""
 
 
-class InlinePool:
-    """A single worker in this process."""
+class ThreadPool:
+    """Workers that are threads of this process; which read the coordinator's model while they learn."""
 
-    size = n_servers = 0
+    n_servers = 0
 
-    def __init__(self) -> None:
-        self._worker: Worker | None = None
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._workers: list[Worker] = []
+
+    @property
+    def size(self) -> int:
+        """Number of workers that have a model."""
+        return len(self._workers)
 
     def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[ChunkEnd]:
-        """Return the ends of chunks that were learnt from the coordinator's next base."""
-        coordinator.owners = {}
-        base = coordinator.next_base()
-        worker, self._worker = self._worker, None  # an error leaves no worker
-        if worker is None or worker.version != base.since:
-            worker, base = Worker(coordinator.workspace.configuration), coordinator.full_base()
-        worker.adopt(base)
-        try:
-            ends = [worker.learn(chunk.block, chunk.seed) for chunk in chunks]
-        except UnexpectedEventsError:
-            self._worker = worker
-            raise
-        self._worker = worker
-        return ends
+        """Return the ends of chunks that were learnt from the coordinator's next base.
+
+        If chunks fail, the error is that of the first of them.
+        """
+        workspace, base = coordinator.workspace, coordinator.shared_base()
+        del self._workers[self._n :]
+        while len(self._workers) < self._n:
+            self._workers.append(Worker(workspace.configuration, workspace))
+        idle = [*self._workers]
+
+        def learn(chunk: Chunk) -> ChunkEnd:
+            worker = idle.pop()
+            if worker.version != base.version:
+                worker.adopt(base)
+            end = worker.learn(chunk.block, chunk.seed)
+            idle.append(worker)
+            return end
+
+        with one_blas_thread(), ThreadPoolExecutor(self._n, "onlineauto-worker") as threads:
+            learning = [threads.submit(learn, chunk) for chunk in chunks]
+            try:
+                coordinator.look_ahead()
+                return [future.result() for future in learning]
+            except BaseException:
+                threads.shutdown(cancel_futures=True)
+                self._workers.clear()  # some may be in mid-chunk
+                raise
 
     def merge(
         self, coordinator: Coordinator, ends: Sequence[ChunkEnd], meanwhile: Callable[[], object] = _nothing
     ) -> None:
-        """Merge the first ends of the last round into the coordinator's model."""
-        coordinator.merge(ends)
-        meanwhile()
+        """Merge the first ends of the last round into the coordinator's model, its members in parallel."""
+        with ThreadPoolExecutor(self._n, "onlineauto-worker") as threads:
+            counting = threads.submit(meanwhile)
+            coordinator.merge(ends, threads.map)
+            counting.result()
 
     def resize(self, n: int, servers: int = 0) -> None:
-        """Do nothing: `PartitionedRun.resize` takes another pool."""
+        """Have `n` workers from the next round on."""
+        del servers
+        self._n = n
 
     def close(self) -> None:
-        """Do nothing."""
+        """End the workers; the next round starts others."""
+        self._workers.clear()
 
 
 class RemoteWorker:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
 from onlineauto.cluster.partitions.cutting import take_events
-from onlineauto.cluster.partitions.local import local_pool
+from onlineauto.cluster.partitions.pool import ThreadPool
 from onlineauto.cluster.partitions.run import PARTITIONS
 from onlineauto.engine.outliers.located import locate_outliers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from onlineauto.cluster.partitions.pool import Pool
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
     from onlineauto.workspace.workspace import Workspace
@@ -32,7 +31,7 @@ class BlockRounds:
         self._schedule = schedule or _SCHEDULE
         self.alone = self._schedule.alone
         self._coordinator: Coordinator | None = None
-        self._pool: Pool | None = None
+        self._pool: ThreadPool | None = None
 
     def learn(
         self, workspace: Workspace, blocks: Sequence[Block], done: int
@@ -61,13 +60,12 @@ class BlockRounds:
                     yield self._located(workspace, chunk.block, result.outcomes)
             begin = end
 
-    def _begin(self, workspace: Workspace) -> tuple[Coordinator, Pool]:
+    def _begin(self, workspace: Workspace) -> tuple[Coordinator, ThreadPool]:
         """Return the coordinator of a workspace, and workers that have learnt from no other one."""
         if self._coordinator is None or self._coordinator.workspace is not workspace or self._pool is None:
             self.close()
             self._coordinator = Coordinator(workspace, PARTITIONS, self._schedule)
-            command = workspace.configuration.command(kept=True)
-            self._pool = local_pool(self._workers, command)
+            self._pool = ThreadPool(self._workers)
         return self._coordinator, self._pool
 
     @staticmethod

@@ -11,8 +11,7 @@ from onlineauto.automl.control import control_of
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.cluster.partitions.coordinator import PIECE, ChangeTest, Coordinator
 from onlineauto.cluster.partitions.cutting import events_after, take_events
-from onlineauto.cluster.partitions.local import local_pool
-from onlineauto.cluster.partitions.pool import InlinePool
+from onlineauto.cluster.partitions.pool import ThreadPool
 from onlineauto.cluster.partitions.text_file import (
     TextFile,
     UnexpectedEventsError,
@@ -88,19 +87,19 @@ class PartitionedRun(Run):
     workspace, source, stored
         As for `Run`.
     workers : int
-        Number of workers; with processes, 1 learns all partitions in this process.
+        Number of workers. While one learner is alone, two threads learn at most.
     partitions : int
         Number of chunks of a round.
     schedule : RoundSchedule, optional
         The lengths of rounds.
-    backend : {"processes", "ray"}
-        What workers are: processes of this machine, or actors of the Ray cluster to which this process is
+    backend : {"threads", "ray"}
+        What workers are: threads of this process, or actors of the Ray cluster to which this process is
         connected, or that of RAY_ADDRESS.
     worker : mapping, optional
         Resources that an actor of Ray reserves; 1 CPU by default.
     servers : int
-        Number of merge servers, each of which owns a share of the model's tables. Workers send them what
-        has changed, and receive from them what has merged; with 0, the coordinator merges alone.
+        Number of merge servers of Ray, each of which owns a share of the model's tables. Workers send them
+        what has changed, and receive from them what has merged; with 0, the coordinator merges alone.
     server : mapping, optional
         Resources that the actor of a server reserves; by default none, since servers work while workers wait.
     """
@@ -114,7 +113,7 @@ class PartitionedRun(Run):
         workers: int = 1,
         partitions: int = PARTITIONS,
         schedule: RoundSchedule | None = None,
-        backend: str = "processes",
+        backend: str = "threads",
         worker: Mapping[str, float] | None = None,
         servers: int = 0,
         server: Mapping[str, float] | None = None,
@@ -125,6 +124,8 @@ class PartitionedRun(Run):
         self._coordinator.change = ChangeTest(*self.stored.get("change", ()))
         self._backend, self._worker, self._server = backend, worker, server
         self._servers = servers
+        if servers and backend == "threads":
+            raise OptionError("--servers needs --backend ray: threads of one process merge without servers")
         self.pool: Pool = self._pool_of(workers)
         self._blocks: Iterator[Block] | None = None
         self._file: TextFile | None = None  # whose events workers read themselves
@@ -138,15 +139,15 @@ class PartitionedRun(Run):
         self._is_cut = False
 
     def _pool_of(self, workers: int) -> Pool:
-        command = self.workspace.configuration.command(kept=True)
         workers = min(workers, self._coordinator.partitions)
-        if self._backend == "ray":
-            from onlineauto.cluster.partitions.on_ray import RayPool
+        if self._backend == "threads":
+            self.workspace.use_threads(workers)
+            return ThreadPool(workers)
+        from onlineauto.cluster.partitions.on_ray import RayPool
 
-            return RayPool(
-                workers, command, needs=self._worker, servers=self._servers, server_needs=self._server
-            )
-        return local_pool(workers, command, self._servers)
+        command = self.workspace.configuration.command(kept=True)
+        needs = {"needs": self._worker, "server_needs": self._server}
+        return RayPool(workers, command, servers=self._servers, **needs)
 
     @property
     def warning(self) -> str:
@@ -157,7 +158,7 @@ class PartitionedRun(Run):
         if n == 0 or n >= _PAYS * alone:
             return ""
         return (
-            f"--workers does not pay for about {n:,} events: the first {alone:,} are learnt by one process, "
+            f"--workers does not pay for about {n:,} events: the first {alone:,} are learnt by one learner, "
             f"and short rounds cost more than they gain; it pays for hundreds of thousands of events"
         )
 
@@ -167,12 +168,10 @@ class PartitionedRun(Run):
         Workers begin or end with the next round. Servers join and leave while rounds go on: new ones start,
         then blocks of the model migrate between two rounds. None leaves their number as it is.
         """
-        workers = min(workers, self._coordinator.partitions)
         self._servers = self._servers if servers is None else servers
-        if not isinstance(self.pool, InlinePool):
-            self.pool.resize(workers, self._servers)
-        elif workers > 1 or self._servers or self._backend == "ray":
+        if isinstance(self.pool, ThreadPool) and self._backend != "threads":  # after `rest`
             self.pool = self._pool_of(workers)
+        self.pool.resize(min(workers, self._coordinator.partitions), self._servers)
 
     @property
     def position(self) -> Position:
@@ -188,7 +187,7 @@ class PartitionedRun(Run):
         workers: int = 1,
         partitions: int = PARTITIONS,
         schedule: RoundSchedule | None = None,
-        backend: str = "processes",
+        backend: str = "threads",
         servers: int = 0,
         **options: Any,
     ) -> PartitionedRun:
@@ -222,7 +221,7 @@ class PartitionedRun(Run):
     def rest(self) -> None:
         """End the workers; `resize` has others from the next round on."""
         self.pool.close()
-        self.pool = InlinePool()
+        self.pool = ThreadPool(1)
 
     def __enter__(self) -> Self:
         """Return this run."""

@@ -183,14 +183,22 @@ def put_rows(table: TableArrays, part: TableCells) -> None:
 
 
 class TrackedTables:
-    """The tables of a workspace, with copies of them as they were at the base."""
+    """The tables of a workspace, and those of the base: of a `coordinator` in this process, or copies."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._base: dict[str, tuple[NDArray[np.float32], ...]] = {
+    def __init__(self, workspace: Workspace, coordinator: Workspace | None = None) -> None:
+        self._workspace, self._coordinator = workspace, coordinator
+        self._copies: dict[str, tuple[NDArray[np.float32], ...]] = {
             name: tuple(array.copy(order="K") for array in table.arrays)
             for name, table in tables_of(workspace).items()
+            if coordinator is None
         }
+
+    @property
+    def _base(self) -> dict[str, tuple[NDArray[np.float32], ...]]:
+        """The arrays of the tables at the base."""
+        if self._coordinator is None:
+            return self._copies
+        return {name: table.arrays for name, table in tables_of(self._coordinator).items()}
 
     def tables(self) -> dict[str, TableArrays]:
         """Return the tables. One that is new was 0 at the base."""
@@ -232,6 +240,18 @@ class TrackedTables:
             array[part.rows] = values
         if name == "model":
             self._workspace.learner.model.touched[part.rows] = True
+
+    def copy_coordinator(self) -> None:
+        """Copy the tables of the coordinator, but of weights only the features that either has learnt."""
+        assert self._coordinator is not None
+        base, touched = self._base, self._workspace.learner.model.touched
+        touched |= self._coordinator.learner.model.touched
+        for name, table in self.tables().items():
+            if name == "model":
+                put_rows(table, take_rows(TableArrays(base[name]), np.flatnonzero(touched)))
+                continue
+            for array, values in zip(table.arrays, base[name], strict=True):
+                array[:] = values
 
     def surest(self, changed: Mapping[str, TableCells]) -> Arrays:
         """Return the largest precision of changed cells, at the base and now, of each member, by path."""

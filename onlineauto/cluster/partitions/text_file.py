@@ -319,17 +319,17 @@ class UnreadBlock(Block):
         if name not in names:
             raise AttributeError(name)
         try:
-            block = join_blocks(list(self.pieces()))
+            block = join_blocks(list(self.pieces(self._source)))
         except InputError as error:
             raise UnexpectedEventsError(f"{self.part.path} has changed while it was read") from error
         for column in names:
             object.__setattr__(self, column, getattr(block, column))
         return getattr(block, name)
 
-    def pieces(self) -> Iterator[Block]:
-        """Yield the events in blocks of bounded size."""
+    def pieces(self, source: TextFile | None = None) -> Iterator[Block]:
+        """Yield the events in blocks of bounded size; without a `source` the file is opened by its name."""
         part, problems, n = self.part, Diagnostics(), 0
-        with nullcontext(self._source.file) if self._source else _opened_part(part) as file:
+        with nullcontext(source.file) if source else _opened_part(part) as file:
             for block in read_part(
                 file, part, self._configuration, self.namespaces, problems, seen=self.seen
             ):

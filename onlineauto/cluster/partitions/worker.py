@@ -74,28 +74,33 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 
 class Worker:
-    """Learns chunks, each from a base."""
+    """Learns chunks, each from a base; of a `coordinator` in this process it reads the tables themselves."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, coordinator: Workspace | None = None) -> None:
+        self._coordinator = coordinator
         self._begin(configuration)
 
     def _begin(self, configuration: Configuration) -> None:
         self.workspace = Workspace(configuration=configuration)
         self.version = 0
         self._deferred = Deferred(self.workspace.searching, self.workspace.layout)
-        self._tracked = TrackedTables(self.workspace)
+        self._tracked = TrackedTables(self.workspace, self._coordinator)
         self._changed: dict[str, NDArray[np.int64]] = {}
 
     def adopt(self, base: Base, shares: Sequence[SentState] = ()) -> None:
         """Adopt a base for the next chunks; `shares` are what servers have merged since the last base."""
         if base.since not in (0, self.version):
             raise ValueError(f"base {base.version} changes {base.since}, and the worker has {self.version}")
-        if base.since == 0 and self.version:  # it lacks the cells that are 0 again
+        if (
+            base.since == 0 and self.version and self._coordinator is None
+        ):  # it lacks the cells that are 0 again
             self._begin(self.workspace.configuration)
         self._base, self.version = base, base.version
         self._tracked.reset(self._changed)
         self._changed = {}
         self._deferred.follow(base.control, base.gains)
+        if self._coordinator is not None:
+            self._tracked.copy_coordinator()
         tables = self._tracked.tables()
         for state in (*(shares if base.since else ()), base.state):
             for name, part in state.tables.items():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -57,10 +57,11 @@ from onlineauto.estimators.merge import merge_difference_tests, merge_sums, merg
 from onlineauto.features.table_kernels import insert
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from onlineauto.engine.ensemble.member import Member
     from onlineauto.engine.records.ensemble import Ensemble, Inputs, InputVectors, Renewal
 
 
@@ -72,6 +73,8 @@ class MergedPart(NamedTuple):
     actions: Mapping[str, Collection[int]]  # the merged actions of members that are regressions
 
 
+Each: TypeAlias = "Callable[..., Iterable[Any]]"
+"""`map`, or one that calls the function in several threads."""
 _UNKNOWN: Final[Mapping[str, float]] = {}
 
 
@@ -84,13 +87,15 @@ def merge_ensembles(
     ordered: bool = False,
     part: MergedPart | None = None,
     surest: Mapping[str, float] = _UNKNOWN,
+    each: Each = map,
 ) -> Ensemble:
     """Return approximately the ensemble that a single learner of all events would have.
 
-    Of the members, only a `part` is merged; `surest` is that of branches, by member.
+    Of the members, only a `part` is merged; `surest` is that of branches, by member. `each` may merge several
+    members at the same time.
     """
     _check(base, ends)
-    inputs, states = merge_states(base, ends, ordered=ordered, part=part, surest=surest)
+    inputs, states = merge_states(base, ends, ordered=ordered, part=part, surest=surest, each=each)
     members = states_of(base).members
     everyone = [base, *ends]
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
@@ -125,28 +130,28 @@ def merge_states(
     ordered: bool,
     part: MergedPart | None = None,
     surest: Mapping[str, float] = _UNKNOWN,
+    each: Each = map,
 ) -> tuple[Inputs, list[Any]]:
     """Return the merged inputs, and the merged state of each member, or of a `part` of it."""
     inputs, all_branches = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
     base_branch, *branches = [branch._replace(ordered=ordered) for branch in all_branches]
-    states = []
-    for number, (member, state) in enumerate(
-        zip(states_of(base).members, states_of(base).records, strict=True)
-    ):
+    states = [states_of(end).records for end in ends]
+
+    def merge(number: int, member: Member, state: Any) -> Any:
         if part is not None and member.name not in part.members:
-            states.append(state)
-            continue
+            return state
         own = [
-            branch._replace(state=states_of(end).records[number])
-            for branch, end in zip(branches, ends, strict=True)
+            branch._replace(state=records[number]) for branch, records in zip(branches, states, strict=True)
         ]
         first = base_branch._replace(
             state=state,
             actions_here=None if part is None else part.actions.get(member.name, ()),
             surest=surest.get(member.name, 0.0),
         )
-        states.append(member.merge(first, own, inputs))
-    return inputs, states
+        return member.merge(first, own, inputs)
+
+    members, records = states_of(base).members, states_of(base).records
+    return inputs, [*each(merge, range(len(members)), members, records)]
 
 
 def _retention(base: Sums, ends: Sequence[Sums], learnt: Sequence[int]) -> float:

@@ -12,7 +12,6 @@ from onlineauto.engine.loop.follower import Follower, can_follow, is_worth_follo
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.wide_events import WideEvent, report
 from onlineauto.engine.loop.working_memory import LoopParts, Predicting, WorkingMemory
-from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.stream.event_readers import SlotFinder
@@ -125,7 +124,7 @@ class BlockRunner:
             live_configs=learner.shape.configs,
             decides=self._decides,
         )
-        self._in_two = configuration[RunOptions].threads > 2
+        self.in_two = False  # whether the ensemble learns on a thread of its own; no result depends on it
         self._follower = Follower(self._memory)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -327,7 +326,7 @@ class BlockRunner:
 
     def _can_follow(self, parts: LoopParts, mode: int) -> bool:
         """Return whether the ensemble can follow the live configs on a thread of its own."""
-        return self._in_two and self._decides and not self._searching.replays and can_follow(parts, mode)
+        return self.in_two and self._decides and not self._searching.replays and can_follow(parts, mode)
 
     def _answer(
         self,

@@ -191,15 +191,6 @@ class RunOptions:
         metavar="FILE",
         needs=("automl",),
     )
-    threads: int = option(
-        2,
-        "Number of threads. With 2, a large file is read ahead while events are learnt. With 3, the ensemble "
-        "of --automl also learns beside its live configs. No result depends on it.",
-        vw=False,
-        minimum=1,
-        maximum=3,
-        metavar="N",
-    )
     random_seed: int = option(
         0,
         "Seed of everything random.",
@@ -213,14 +204,14 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionOptions:
-    """Several processes that learn one model."""
+    """Several threads or actors that learn one model."""
 
-    title: ClassVar[str] = "Several processes"
+    title: ClassVar[str] = "Several workers"
 
     workers: int | None = option(
         None,
-        "Learn with this many processes: each round of events is cut into partitions, learnt by workers and "
-        "merged. Only for --automl.",
+        "Learn with this many threads: each round of events is cut into partitions, learnt by workers and "
+        "merged. Only for --automl. The result does not depend on the number.",
         vw=False,
         minimum=1,
         maximum=256,
@@ -228,8 +219,9 @@ class PartitionOptions:
     )
     servers: int = option(
         0,
-        "Number of merge servers, beside --workers: each owns a share of the model's tables, and merges what "
-        "the workers send it. With 0, the process that reads merges. The result does not depend on it.",
+        "Number of merge servers, beside --workers of Ray: each owns a share of the model's tables, and "
+        "merges what the workers send it. With 0, the process that reads merges. The result does not depend "
+        "on it.",
         vw=False,
         minimum=0,
         maximum=64,
@@ -247,10 +239,10 @@ class PartitionOptions:
         needs=("workers",),
     )
     backend: str = option(
-        "processes",
-        "What --workers are: processes of this machine, or actors of the Ray cluster at RAY_ADDRESS.",
+        "threads",
+        "What --workers are: threads of one process, or actors of the Ray cluster at RAY_ADDRESS.",
         vw=False,
-        choices=("processes", "ray"),
+        choices=("threads", "ray"),
         needs=("workers",),
     )
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
-from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.read_ahead import read_ahead, saves_time
 from onlineauto.engine.stream.validity import find_odd_labels
@@ -137,12 +136,11 @@ def read_all(source: Sources, configuration: Configuration, problems: Diagnostic
     source = with_datasets(source, configuration)
     if isinstance(source, EventSource):
         events = source.open(event_rules(configuration), problems)
-        yield from read_ahead(events) if configuration[RunOptions].threads > 1 else events
+        yield from read_ahead(events)
         return
     if source is None or isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read"):
         reader = open_source(cast("Source", source), configuration, diagnostics=problems)
-        ahead = configuration[RunOptions].threads > 1 and saves_time(cast("Source", source))
-        yield from read_ahead(reader) if ahead else reader
+        yield from read_ahead(reader) if saves_time(cast("Source", source)) else reader
         return
     _refuse_table(source)
     if not isinstance(source, Iterable):

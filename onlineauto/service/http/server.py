@@ -84,7 +84,7 @@ def serve(
 ) -> None:
     """Serve until a signal arrives; then learn and save every accepted record.
 
-    `learners` are processes that learn together, if there are several.
+    `learners` are threads that learn together, if there are several.
     """
     path = Path(options.tokens) if options.tokens is not None else Path(folder) / "tokens"
     if options.tokens is not None and not path.exists():

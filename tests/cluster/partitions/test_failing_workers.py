@@ -1,22 +1,14 @@
-"""Workers that fail for good: the model has what was learnt once, and nothing is left behind."""
+"""Workers that fail for good: the model has what was learnt once."""
 
 from __future__ import annotations
 
 import io
-import os
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from datasets.generate import text
 from onlineauto import Workspace
-from onlineauto.cli.main import main
-from onlineauto.cluster.partitions import local
 from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
 from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
 from onlineauto.cluster.partitions.run import PartitionedRun
@@ -25,6 +17,7 @@ from onlineauto.engine.stream.source import read_blocks
 from onlineauto.errors import WorkersError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
+from tests.cluster.partitions.servers import NodePool
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
 SHORT = RoundSchedule(alone=256, head=8, shortest=128, longest=128, growth=4)
@@ -54,16 +47,6 @@ def fail_at(run: PartitionedRun, number: int) -> None:
         return learn(coordinator, chunks)
 
     pool.learn = learn_or_fail  # type: ignore[method-assign]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the only folder for messages."""
-    folder = tmp_path / "messages"
-    folder.mkdir()
-    monkeypatch.setattr(local, "_SHARED_MEMORY", folder)
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
 
 
 @pytest.mark.parametrize("number", [0, 2])
@@ -101,75 +84,15 @@ def test_a_worker_that_gets_a_full_base_forgets_what_it_had() -> None:
     assert ends[0] != ends[1] == ends[2]
 
 
-def test_workers_that_die_nine_times_end_a_run_with_one_line_and_leave_no_folder(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(local, "_WORKER", "onlineauto.no_such_module:serve")
-    source = tmp_path / "events"
-    source.write_bytes(text("planted", events=66_000, seed=1))
-    model = tmp_path / "model.oam"
-    flags = ["--cb_explore_adf", "--automl", "2", "-b", "12", "--workers", "2", "--quiet", "-f", str(model)]
-    assert main(["-d", str(source), *flags]) == 1
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert len(output.err.splitlines()) == 1
-    assert "workers have died 9 times in a row" in output.err
-    assert [*folder.iterdir()] == []
-    assert Workspace.load(model).searching.n_learnt == 65_568
-
-
-def test_a_run_whose_pool_has_failed_goes_on_with_new_processes(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_die_nine_times_end_a_run_that_goes_on_with_others() -> None:
     whole = run_of()
     whole.step()
-    with run_of(workers=2) as run:
-        with monkeypatch.context() as patch:
-            patch.setattr(local, "_WORKER", "onlineauto.no_such_module:serve")
-            with pytest.raises(WorkersError, match="died 9 times"):
-                run.step()
-        assert run.pool.size == 0
+    run = run_of()
+    run.pool = NodePool(run, 2, 0, deaths=1.0)
+    with pytest.raises(WorkersError, match="workers have died 9 times in a row"):
         run.step()
-        assert saved(run) == saved(whole)
-        assert len([*folder.iterdir()]) == 1
-    assert [*folder.iterdir()] == []
-
-
-def test_a_worker_whose_disk_is_full_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file cannot be written where a directory is."""
-    send = local.ProcessPool.send
-
-    def obstruct(self: local.ProcessPool, name: str, tree: Any) -> str:
-        if name == "chunk0":
-            Path(self._folder, "end0.0").mkdir()
-        return send(self, name, tree)
-
-    monkeypatch.setattr(local.ProcessPool, "send", obstruct)
-    with run_of(workers=2) as run, pytest.raises(WorkersError, match=r"a worker cannot .*end0"):
-        run.step()
-    assert [*folder.iterdir()] == []
-
-
-def test_messages_are_not_put_into_a_small_shared_memory(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(other))
-    for free, parent in (((1 << 30) - 1, other), (1 << 30, folder)):
-        monkeypatch.setattr("shutil.disk_usage", lambda _path, free=free: SimpleNamespace(free=free))
-        assert Path(local.new_folder()).parent == parent
-
-
-def test_the_folders_of_killed_coordinators_are_removed(folder: Path) -> None:
-    killed = subprocess.Popen([sys.executable, "-c", ""])
-    killed.wait()
-    mine = Path(local.new_folder())
-    dead = folder / mine.name.replace(f"-{os.getpid()}-", f"-{killed.pid}-")
-    foreign = folder / f"onlineauto-0-{killed.pid}-abc"  # of a container
-    unnumbered = folder / f"{mine.name.split(str(os.getpid()))[0]}x-y"
-    for path in (dead, foreign, unnumbered):
-        path.mkdir()
-        (path / "changes").write_bytes(b"x")
-    new = Path(local.new_folder())
-    assert {*folder.iterdir()} == {mine, new, foreign, unnumbered}
+    assert run.pool.size == 0
+    assert run.workspace.searching.n_learnt == run.position.events == SHORT.alone + SHORT.head
+    run.pool = NodePool(run, 2, 0)
+    run.step()
+    assert saved(run) == saved(whole)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
 import random
 import signal
 import subprocess
@@ -14,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,11 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from datasets.generate import text
-from onlineauto import OptionError, Workspace
-from onlineauto.cluster.partitions import coordinator
+from onlineauto import InputError, OptionError, Workspace
+from onlineauto.cluster.partitions import coordinator as coordinator_module
+from onlineauto.cluster.partitions import worker as worker_module
 from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
 from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
-from onlineauto.cluster.partitions.local import ProcessPool
-from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.messages import (
     chunk_of_tree,
     chunk_to_tree,
@@ -34,7 +33,7 @@ from onlineauto.cluster.partitions.messages import (
     pack,
     unpack,
 )
-from onlineauto.cluster.partitions.pool import InlinePool
+from onlineauto.cluster.partitions.pool import ThreadPool
 from onlineauto.cluster.partitions.rounds import BlockRounds
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.partitions.worker import ChunkEnd, Worker
@@ -43,6 +42,7 @@ from onlineauto.engine.stream.source import read_blocks
 from onlineauto.features.block import Block, Namespaces
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
+from tests.cluster.partitions.servers import NodePool
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
 SHORT = RoundSchedule(alone=256, head=8, shortest=128, longest=128, growth=4)
@@ -51,8 +51,14 @@ BANDIT = text("planted", events=EVENTS, seed=5)
 LINES = text("regression", events=EVENTS, seed=2)
 
 
-def run_of(source: bytes = BANDIT, workers: int = 1, **options: Any) -> PartitionedRun:
-    return PartitionedRun(Workspace(**(options or OPTIONS)), source, workers=workers, schedule=SHORT)
+def run_of(
+    source: Any = BANDIT, workers: int = 1, *, messages: bool = False, **options: Any
+) -> PartitionedRun:
+    """Return a run with workers that are threads, or that receive and send messages."""
+    run = PartitionedRun(Workspace(**(options or OPTIONS)), source, workers=workers, schedule=SHORT)
+    if messages:
+        run.pool = NodePool(run, workers, 0)
+    return run
 
 
 def checkpoint(run: PartitionedRun) -> bytes:
@@ -78,8 +84,8 @@ def block_of(source: bytes, **options: Any) -> Block:
 )
 def test_the_number_of_workers_changes_no_bit(source: bytes, options: dict[str, Any]) -> None:
     expected = finish(run_of(source, **options))
-    for workers in (2, 3):
-        assert finish(run_of(source, workers, **options)) == expected
+    for workers, messages in ((2, False), (3, False), (1, True), (2, True)):
+        assert finish(run_of(source, workers, messages=messages, **options)) == expected
 
 
 def growing(n: int, actions: tuple[int, int], features: tuple[int, int], at: int) -> bytes:
@@ -105,7 +111,7 @@ def test_events_that_grow_are_learnt_alike_by_any_workers(
     run = run_of(source)
     expected = finish(run)
     assert run.workspace.searching.n_learnt == 1500
-    assert finish(run_of(source, 2)) == expected
+    assert finish(run_of(source, 2)) == finish(run_of(source, 2, messages=True)) == expected
 
 
 class Pausing:
@@ -147,7 +153,7 @@ def learnt_from(source: Pausing, run: PartitionedRun) -> bytes:
 
 def test_a_pause_does_not_end_the_rest_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
     source: Any = Pausing()
-    run, learn, rounds = run_of(source), InlinePool.learn, list[int]()
+    run, learn, rounds = run_of(source), ThreadPool.learn, list[int]()
 
     def fail(*arguments: Any) -> list[ChunkEnd]:
         rounds.append(run.position.events)
@@ -155,7 +161,7 @@ def test_a_pause_does_not_end_the_rest_of_a_round(monkeypatch: pytest.MonkeyPatc
             raise RuntimeError("dead")
         return learn(*arguments)
 
-    monkeypatch.setattr(InlinePool, "learn", fail)
+    monkeypatch.setattr(ThreadPool, "learn", fail)
     with pytest.raises(RuntimeError, match="dead"):
         learnt_from(source, run)
     saved = checkpoint(run)
@@ -181,11 +187,11 @@ def test_files_that_number_their_names_differently_are_learnt_alike_by_any_worke
     names = [block_of(path.read_bytes()).namespaces.names for path in (first, second)]
     assert sorted(names[0]) == sorted(names[1]) != names[0] != names[1]
     ends = []
-    for workers in (1, 2):
-        run = PartitionedRun(Workspace(**OPTIONS), [first, second], workers=workers, schedule=SHORT)
+    for workers, messages in ((1, False), (2, False), (2, True)):
+        run = run_of([first, second], workers, messages=messages)
         ends.append(finish(run))
         assert run.workspace.searching.n_learnt == 2 * EVENTS
-    assert ends[0] == ends[1]
+    assert ends[0] == ends[1] == ends[2]
 
 
 def test_rounds_of_blocks_whose_names_are_numbered_anew_are_learnt_alike_by_any_workers() -> None:
@@ -205,15 +211,13 @@ def test_rounds_of_blocks_whose_names_are_numbered_anew_are_learnt_alike_by_any_
 
 def test_workers_join_and_leave_between_rounds_and_change_no_bit() -> None:
     expected = finish(run_of())
-    run, sizes, seen = run_of(workers=2), iter((2, 3, 1)), set[int]()
-    pool = run.pool
-    assert isinstance(pool, ProcessPool)
-    learn = pool.learn
+    run, seen = run_of(workers=2), set[int]()
+    pool, learn = run.pool, run.pool.learn
 
     def resize_and_learn(coordinator: Coordinator, chunks: Any) -> list[ChunkEnd]:
-        pool.resize(next(sizes, 2))
+        pool.resize(1 + len(seen) % 3)
         ends = learn(coordinator, chunks)
-        seen.add(len(pool.pids))
+        seen.add(pool.size)
         return ends
 
     pool.learn = resize_and_learn  # type: ignore[method-assign]
@@ -221,24 +225,13 @@ def test_workers_join_and_leave_between_rounds_and_change_no_bit() -> None:
     assert seen == {1, 2, 3}
 
 
-def test_killed_workers_are_replaced_and_change_no_bit() -> None:
-    """One dies while it is idle, one while it learns; no chunk is lost, and none is merged twice."""
+def test_workers_that_die_are_replaced_and_change_no_bit() -> None:
+    """Some die while they are idle, some while they learn; no chunk is lost, and none is merged twice."""
     expected = finish(run_of())
-    run, killed = run_of(workers=2), list[int]()
-    pool = run.pool
-    assert isinstance(pool, ProcessPool)
-    learn = pool.learn
-
-    def learn_and_kill(coordinator: Coordinator, chunks: Any) -> list[ChunkEnd]:
-        if pool.pids and len(killed) < 2:
-            killed.append(next(pid for pid in pool.pids if pid not in killed))  # one killed may be gone
-            timer = threading.Timer(0.02 * len(killed), os.kill, (killed[-1], signal.SIGKILL))
-            timer.start()
-        return learn(coordinator, chunks)
-
-    pool.learn = learn_and_kill  # type: ignore[method-assign]
+    run = run_of()
+    run.pool = pool = NodePool(run, 2, 0, deaths=0.2, seed=2)
     assert finish(run) == expected
-    assert len(killed) == 2
+    assert pool.killed > 1
     assert run.workspace.searching.n_learnt == EVENTS
 
 
@@ -442,19 +435,54 @@ def test_a_killed_coordinator_resumes_from_its_model(tmp_path: Path, number: sig
 
 def test_ends_are_merged_with_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the bits would depend on the number of cores."""
-    seen, merge = list[set[int]](), merge_round
+    seen = list[set[int]]()
 
     def threads() -> set[int]:
         return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
-    def noted(*arguments: Any) -> Any:
-        seen.append(threads())
-        return merge(*arguments)
+    def note(module: ModuleType, name: str) -> None:
+        function = getattr(module, name)
 
-    monkeypatch.setattr(coordinator, "merge_round", noted)
+        def noted(*arguments: Any, **keywords: Any) -> Any:
+            seen.append(threads())
+            return function(*arguments, **keywords)
+
+        monkeypatch.setattr(module, name, noted)
+
+    note(coordinator_module, "merge_round")
+    note(worker_module, "settled_arrays")
     with threadpool_limits(2, user_api="blas"):
         before = threads()
-        finish(run_of())
+        finish(run_of(workers=3))
         assert threads() == before
     assert len(seen) > 1
     assert all(each <= {1} for each in seen)
+
+
+@pytest.mark.parametrize("interrupts", [False, True])
+def test_a_thread_that_fails_raises_its_error_and_ends_the_others(
+    monkeypatch: pytest.MonkeyPatch, *, interrupts: bool
+) -> None:
+    expected, _ = finish(run_of())
+    run, learn, calls = run_of(workers=2), Worker.learn, list[int]()
+
+    def fail(self: Worker, block: Block, seed: int) -> ChunkEnd:
+        calls.append(seed)
+        if len(calls) == 6 and not interrupts:
+            raise InputError("event 7 is broken")
+        return learn(self, block, seed)
+
+    def interrupt() -> None:
+        if interrupts and 0 < len(calls) < 5:
+            calls.extend(range(5))
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Worker, "learn", fail)
+    run._coordinator.look_ahead = interrupt
+    with pytest.raises(KeyboardInterrupt if interrupts else InputError):
+        run.step()
+    assert not [each for each in threading.enumerate() if each.name.startswith("onlineauto-worker")]
+    assert run.workspace.searching.n_learnt == run.position.events < EVENTS
+    assert run.pool.size == 0
+    run.step()
+    assert checkpoint(run) == expected

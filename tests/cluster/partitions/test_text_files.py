@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
 import re
-import signal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from onlineauto.cli.main import main
 from onlineauto.cluster.partitions import run as run_module
 from onlineauto.cluster.partitions import text_file
 from onlineauto.cluster.partitions.coordinator import RoundSchedule
-from onlineauto.cluster.partitions.local import ProcessPool
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.partitions.text_file import (
     TextFile,
@@ -37,6 +34,7 @@ from onlineauto.errors import WorkersError
 from onlineauto.features.block import Block
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
+from tests.cluster.partitions.servers import NodePool
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "live_configs": 3, "bit_precision": 14}
 OF_LINES: dict[str, Any] = {"live_configs": 3, "bit_precision": 14}
@@ -75,8 +73,12 @@ class Learnt:
         assert self.model == other.model
 
 
-def run_of(source: Any, workers: int = 1, **options: Any) -> PartitionedRun:
-    return PartitionedRun(Workspace(**(options or OPTIONS)), source, workers=workers, schedule=SHORT)
+def run_of(source: Any, workers: int = 1, *, messages: bool = False, **options: Any) -> PartitionedRun:
+    """Return a run with workers that are threads, or that receive and send messages."""
+    run = PartitionedRun(Workspace(**(options or OPTIONS)), source, workers=workers, schedule=SHORT)
+    if messages:
+        run.pool = NodePool(run, workers, 0)
+    return run
 
 
 def file_of(folder: Path, content: bytes, name: str = "events.txt") -> Path:
@@ -92,8 +94,8 @@ def test_workers_that_read_learn_what_is_handed_over(
     path = file_of(tmp_path, content)
     expected = Learnt(run_of(path, **options), handed=True)
     assert not expected.n_unread
-    for workers in (1, 2):
-        learnt = Learnt(run_of(path, workers, **options))
+    for workers, messages in ((1, False), (2, False), (2, True)):
+        learnt = Learnt(run_of(path, workers, messages=messages, **options))
         learnt.assert_same(expected)
         assert learnt.n_unread >= 4 * 3
 
@@ -239,23 +241,15 @@ def test_a_resumed_run_of_a_file_has_the_same_model(tmp_path: Path) -> None:
         ).step()
 
 
-def test_killed_workers_that_read_are_replaced(tmp_path: Path) -> None:
+def test_workers_that_read_and_die_are_replaced(tmp_path: Path) -> None:
     path = file_of(tmp_path, BANDIT)
     expected = Learnt(run_of(path), handed=True)
-    run, killed = run_of(path, 2), list[int]()
-    pool = run.pool
-    assert isinstance(pool, ProcessPool)
-    learn = pool.learn
-
-    def kill_and_learn(coordinator: Any, chunks: Any) -> Any:
-        if pool.pids and len(killed) < 2:
-            killed.append(pool.pids[-1])
-            os.kill(killed[-1], signal.SIGKILL)
-        return learn(coordinator, chunks)
-
-    pool.learn = kill_and_learn  # type: ignore[method-assign]
-    Learnt(run).assert_same(expected)
-    assert len(killed) == 2
+    run = run_of(path)
+    run.pool = pool = NodePool(run, 2, 0, deaths=0.2, seed=2)
+    learnt = Learnt(run)
+    learnt.assert_same(expected)
+    assert learnt.n_unread
+    assert pool.killed > 1
 
 
 @pytest.mark.parametrize("change", ["", "malformed"])
