@@ -78,6 +78,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("onlineauto.service")
 _IDLE: Final = 0.1
+_BUSY: Final = 0.5
 _TICK: Final = 0.25
 _BINARY_BYTES: Final = 1 << 28
 _FOLLOW: Final = 0.2
@@ -592,13 +593,14 @@ def _end(working: threading.Thread) -> None:
 
 def _learn(loop: Loop, stop: threading.Event) -> None:
     """Learn until `stop` is set; the loop logs a failure and tries again."""
+    busy = min(max(loop.every.publish, _IDLE), _BUSY)
     while not stop.is_set():
         try:
             taken = loop.learn()
         except Exception:
             taken = 0
         if taken < MOST_RECORDS:  # a step costs as much as a hundred decisions: it takes more of them at once
-            stop.wait(_IDLE)
+            stop.wait(busy if taken else _IDLE)
 
 
 def _follow(rank_server: RankServer, stop: threading.Event) -> None:
