@@ -443,7 +443,7 @@ class GroupCommit:
         self._together += 1
 
     def __exit__(self, *_: object) -> None:
-        """Write these lines and call their callbacks here while the disk is fast: this wakes no other thread."""
+        """Write these lines and call their callbacks here while the disk is fast, without another thread."""
         self._together -= 1
         if self._lines and not self._together:
             if self._mean_seconds < _FAST and self.failed is None:
