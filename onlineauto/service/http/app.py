@@ -62,6 +62,7 @@ from onlineauto.service.learning.evaluate import evaluate_policies
 from onlineauto.service.learning.learner import MOST_RECORDS
 from onlineauto.service.log.segment_log import RecordsAnswer
 from onlineauto.service.loop.loop import Loop
+from onlineauto.service.loop.rank_server import PART_BYTES
 from onlineauto.service.loop.slots import activate_slots, after_all, rank_slots, reward_slots, slot_id
 from onlineauto.service.refused import RefusedError
 
@@ -614,7 +615,7 @@ def _follow(rank_server: RankServer, stop: threading.Event) -> None:
                 f"the learner is away: {rank_server.failed}" if away else "the learner is available again"
             )
             _LOG.warning(message, extra={"event": "learner", "away": away})
-        if not exchanged:
+        if not exchanged or rank_server.behind < PART_BYTES:  # many records cost little more than one
             stop.wait(_AGAIN if away else _FOLLOW)
 
 
