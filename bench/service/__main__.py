@@ -1,5 +1,7 @@
 """Ranks and rewards a second: the service beside FastAPI and Vowpal Wabbit, and its daemon, in alternation.
 
+A rank server (`--follow`) is measured with its learner, each as a separate process.
+
     python -m bench.service --peer /path/of/an/environment/bin/python
 
 `load.py` is the load. The service has `--automl 4`, and an answer waits for the disk. The peers
@@ -12,6 +14,7 @@ cores, the processor time a pair is the steadier figure.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import socket
 import subprocess
@@ -20,13 +23,14 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import uvloop
 
 from bench import kit
 from bench.service.load import Connection, LineConnection, Load, loaded
 from tests.service.serving import Service
+
+MODEL = ("--cb_explore_adf", "--automl", "4", "--epsilon", "0.1")
 
 
 def cpu_seconds(process: int) -> float:
@@ -36,13 +40,23 @@ def cpu_seconds(process: int) -> float:
 
 
 def measured(
-    port: int, process: int, *, connections: int, seconds: float, connection: type[Connection] = Connection
+    port: int,
+    process: int,
+    *,
+    connections: int,
+    seconds: float,
+    connection: type[Connection] = Connection,
+    learner: int = 0,
 ) -> Load:
+    """Load a server, and return the processor time of its process and of its learner, if it has one."""
     uvloop.run(loaded(port, connections=connections, seconds=1.0, connection=connection))
-    before = cpu_seconds(process)
+    before = [cpu_seconds(each) for each in (process, learner) if each]
     found = uvloop.run(loaded(port, connections=connections, seconds=seconds, connection=connection))
+    time.sleep(1.0)  # until the last decisions are learnt
     pairs = max(found.pairs_per_second * seconds, 1.0)
-    return found._replace(cpu_us=1e6 * (cpu_seconds(process) - before) / pairs)
+    after = [cpu_seconds(each) for each in (process, learner) if each]
+    spent = [1e6 * (end - begin) / pairs for begin, end in zip(before, after, strict=True)]
+    return found._replace(cpu_us=spent[0], learner_us=sum(spent[1:]))
 
 
 def peer(python: str, *, connections: int, seconds: float, log: bool = False) -> Load:
@@ -94,9 +108,23 @@ async def ready(port: int) -> None:
 
 
 def service(*, connections: int, seconds: float) -> Load:
-    model = ("--cb_explore_adf", "--automl", "4", "--epsilon", "0.1")
-    with tempfile.TemporaryDirectory() as folder, Service(Path(folder) / "loop", model=model) as serving:
+    with tempfile.TemporaryDirectory() as folder, Service(Path(folder) / "loop", model=MODEL) as serving:
         return measured(serving.port, serving.process.pid, connections=connections, seconds=seconds)
+
+
+def rank_server(*, connections: int, seconds: float) -> Load:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Service(Path(folder) / "loop", model=MODEL) as learner,
+        Service(Path(folder) / "rank", "--follow", learner.url, model=()) as serving,
+    ):
+        return measured(
+            serving.port,
+            serving.process.pid,
+            connections=connections,
+            seconds=seconds,
+            learner=learner.process.pid,
+        )
 
 
 def resident_mb(process: int) -> float:
@@ -108,19 +136,23 @@ def main() -> None:
     options = kit.parser(
         __doc__,
         peer=kit.Option(str, "the interpreter of the environment of the peer"),
-        connections=32,
+        connections=[1, 8, 32, 128],
         seconds=5.0,
         rounds=3,
         json=Path,
     ).parse_args()
-    given: dict[str, Any] = {"connections": options.connections, "seconds": options.seconds}
-    contestants: dict[str, Callable[[], Load]] = {"service": partial(service, **given)}
+    contestants: dict[str, Callable[..., Load]] = {"service": service, "rank server": rank_server}
     if options.peer:
-        contestants["fastapi"] = partial(peer, options.peer, **given)
-        contestants["fastapi+log"] = partial(peer, options.peer, log=True, **given)
-        contestants["daemon"] = partial(daemon, options.peer, **given)
-    turns = kit.turns(contestants, options.rounds)
-    samples = kit.printed({"who": who, **contestants[who]()._asdict()} for number, who in turns if number)
+        contestants["fastapi"] = partial(peer, options.peer)
+        contestants["fastapi+log"] = partial(peer, options.peer, log=True)
+        contestants["daemon"] = partial(daemon, options.peer)
+    turns = kit.turns(itertools.product(contestants, options.connections), options.rounds)
+    samples = kit.printed(
+        {"who": who, "connections": count}
+        | contestants[who](connections=count, seconds=options.seconds)._asdict()
+        for number, (who, count) in turns
+        if number
+    )
     kit.write_json(options.json, samples)
 
 

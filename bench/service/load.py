@@ -22,13 +22,17 @@ _ID = b"0123456789abcdef"
 
 
 class Load(NamedTuple):
-    """Pairs of rank and reward a second, milliseconds of ranks, the server's processor time a pair."""
+    """Pairs of rank and reward a second, milliseconds of ranks, the processor time a pair.
+
+    `learner_us` is that of the learner behind a rank server.
+    """
 
     pairs_per_second: float
     p50: float
     p99: float
     failed: int
     cpu_us: float = 0.0
+    learner_us: float = 0.0
     generator_us: float = 0.0
 
 

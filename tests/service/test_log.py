@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ from msgspec.structs import replace
 
 from onlineauto.errors import InputError
 from onlineauto.service.learning.learner import LogLearner
+from onlineauto.service.log import segment_log
 from onlineauto.service.log.erase import erase
 from onlineauto.service.log.segment_log import GroupCommit, SegmentLog, is_whole, read_record, sealed
 from tests.service.traffic import CONFIGURATION, decision, records
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -152,6 +154,55 @@ def test_a_full_disk_answers_with_the_error(tmp_path: Path, monkeypatch: pytest.
     commit.close()
     assert isinstance(heard[0], OSError)
     assert commit.failed is heard[0]
+
+
+@pytest.mark.parametrize("bound", [60.0, 0.002])
+def test_the_submitting_thread_writes_while_the_disk_is_fast(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: float
+) -> None:
+    log, writers, written = SegmentLog(tmp_path), list[int](), threading.Semaphore(0)
+    sync = log.sync
+
+    def timed_sync() -> None:
+        writers.append(threading.get_ident())
+        time.sleep(0.05)
+        sync()
+
+    monkeypatch.setattr(log, "sync", timed_sync)
+    commit = GroupCommit(log)
+    monkeypatch.setattr(segment_log, "_FAST", bound)
+    for line in LINES[:20]:
+        with commit:
+            commit.submit(line, lambda _: written.release())
+        assert written.acquire(timeout=PATIENCE)
+    commit.close()
+    here = [writer == threading.get_ident() for writer in writers]
+    assert here == [True] + 19 * [bound == 60.0]
+    assert [line for _, line in log.lines(0)] == LINES[:20]
+
+
+def test_a_group_that_its_submitter_cannot_write_is_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, heard = SegmentLog(tmp_path), list[Exception | None]()
+
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    commit = GroupCommit(log)
+    with monkeypatch.context() as changed:
+        changed.setattr(log, "sync", full)
+        with commit:
+            places = [commit.submit(line, heard.append) for line in LINES[:2]]
+        assert all(isinstance(error, OSError) for error in heard)
+        with pytest.raises(InputError, match="No space left"):
+            commit.submit(LINES[2], heard.append)
+    until(lambda: commit.failed is None)
+    with commit:
+        places.append(commit.submit(LINES[2], heard.append))
+    commit.close()
+    assert heard[2:] == [None]
+    assert list(log.lines(0)) == list(zip(places, LINES[:3], strict=True))
 
 
 def test_erased_events_have_no_features_and_the_rest_is_as_it_was(log: SegmentLog) -> None:

@@ -13,7 +13,7 @@ import sys
 import time
 import tracemalloc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -22,15 +22,17 @@ from typing import Any
 import httpx
 import pytest
 
-from onlineauto.service.http.endpoint import Router
+from onlineauto.service.http.endpoint import Endpoint, Request, RequestBatch, RequestGuard, Router
 from onlineauto.service.http.http_protocol import (
     ConnectionLimits,
     Connections,
     HttpProtocol,
     most_connections,
 )
+from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.wire import Reply
 from onlineauto.service.options import Limits
+from onlineauto.service.refused import RefusedError
 from tests.service.in_process import InProcessClient
 from tests.service.serving import Service
 from tests.waiting import PATIENCE, until
@@ -150,6 +152,51 @@ def test_requests_in_pieces_are_answered_in_order(
         assert statuses == (200,) * count
         assert count < 20 or [body["event_id"] for body in bodies] == [f"{n}" for n in range(20)]
         assert status(connection, request(rank("next"))) == 200
+
+
+def test_a_repeated_head_has_the_same_answer_in_any_pieces(service: Service) -> None:
+    with connected(service) as connection:
+        for number in range(3):  # the second one is not parsed
+            assert status(connection, request(rank(f"head-{number}"))) == 200
+        cut = len(request(rank("head-3"))) - 5
+        for data in (request(rank("head-3")), request(rank("head-4"))):
+            connection.sendall(data[:cut])
+            assert status(connection, data[cut:]) == 200
+        connection.sendall(request(rank("head-5")) + request(rank("head-6")))
+        found = answers(connection, 2)
+        assert [body["event_id"] for _, body in found] == ["head-5", "head-6"]
+        assert status(connection, request(b"{" + rank("head-7")[1:-1] + b" ")) == 400
+        assert status(connection, request(rank("head-8"))) == 200
+
+
+def test_a_repeated_head_needs_a_token_that_still_holds() -> None:
+    class Revoked(Tokens):
+        holds = True
+
+        def check(self, headers: Mapping[str, str], scope: str) -> None:
+            if not self.holds:
+                raise RefusedError(f"{scope}: {dict(headers)}", status=401)
+
+    async def answer(request: Request) -> Reply:
+        return Reply.text(request.body.decode())
+
+    tokens, done, wire = Revoked(), [], Wire()
+
+    async def main() -> None:
+        guard = RequestGuard(tokens, lambda *counted: done.append(counted))
+        batch = RequestBatch(nullcontext)
+        endpoint = Endpoint(guard, answer, name="rank", scope="rank", body_bytes=5, batch=batch)
+        protocol = HttpProtocol(Router({"/v1/rank": {"POST": endpoint}}, Connections(), nullcontext))
+        protocol.connection_made(wire)
+        for body in (b"one", b"two"):
+            protocol.data_received(request(body))
+            await asyncio.sleep(0.01)
+        tokens.holds = False
+        protocol.data_received(request(b"six"))
+
+    asyncio.run(main())
+    assert [status for _, status, _ in done] == [200, 200, 401]
+    assert b"two" in wire.written
 
 
 def test_a_half_closed_connection_is_answered(service: Service) -> None:

@@ -10,16 +10,18 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from onlineauto.service.http.app import application
+from onlineauto.service.http.app import _follow, _learn, application
 from onlineauto.service.http.endpoint import Waiting
 from onlineauto.service.learning.evaluate import join_log_lines
-from onlineauto.service.learning.learner import LogLearner
+from onlineauto.service.learning.learner import MOST_RECORDS, LogLearner
 from onlineauto.service.log.segment_log import SegmentLog, read_record
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.loop.rank_server import PART_BYTES
 from onlineauto.service.ranking import is_drawn, read_answer
 from onlineauto.service.refused import RefusedError
 from tests.service.in_process import InProcessClient
@@ -262,3 +264,42 @@ def test_a_service_that_ends_does_not_wait_for_the_compiler(
     lines = [line for _, line in SegmentLog(tmp_path / "loop/log", read_only=True).lines(0)]
     assert b'"EventId":"e"' in lines[-1]
     go_on.set()
+
+
+class Waits:
+    """Stands for the event that stops a thread: records how long the thread waits, and is set at last."""
+
+    def __init__(self, most: int) -> None:
+        self.seconds, self.most = list[float](), most
+
+    def is_set(self) -> bool:
+        return len(self.seconds) >= self.most
+
+    def wait(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+@pytest.mark.parametrize(("publish", "busy"), [(0.0, 0.1), (0.3, 0.3), (3600.0, 0.5)])
+def test_the_learner_collects_records_for_as_long_as_no_model_is_due(publish: float, busy: float) -> None:
+    taken, waits = iter([20, 0, MOST_RECORDS, 3]), Waits(3)
+    learning = SimpleNamespace(every=Every(publish=publish), learn=lambda: next(taken))
+    _learn(learning, waits)  # type: ignore[arg-type]
+    assert waits.seconds == [busy, 0.1, busy]
+
+
+def test_a_rank_server_sends_the_records_of_a_moment_at_once() -> None:
+    behind, waits = iter([2 * PART_BYTES, 100, 0]), Waits(2)
+
+    class Server:
+        failed = None
+
+        @property
+        def behind(self) -> int:
+            return next(behind)
+
+        def follow(self) -> bool:
+            return True
+
+    _follow(Server(), waits)  # type: ignore[arg-type]
+    assert waits.seconds == [0.2, 0.2]
+    assert next(behind, None) is None  # no wait while whole parts are left

@@ -88,6 +88,8 @@ class Timed(Generic[Entry]):
             event_id = ids.popleft()
             entries.popleft()
             self._queued -= 1
+            if len(self._queues) == 1:
+                self.earliest = self._deadline_of(entries[0]) if ids else math.inf
             yield event_id, self._entries.pop(event_id)
 
     @property

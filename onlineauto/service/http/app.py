@@ -62,6 +62,7 @@ from onlineauto.service.learning.evaluate import evaluate_policies
 from onlineauto.service.learning.learner import MOST_RECORDS
 from onlineauto.service.log.segment_log import RecordsAnswer
 from onlineauto.service.loop.loop import Loop
+from onlineauto.service.loop.rank_server import PART_BYTES
 from onlineauto.service.loop.slots import activate_slots, after_all, rank_slots, reward_slots, slot_id
 from onlineauto.service.refused import RefusedError
 
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("onlineauto.service")
 _IDLE: Final = 0.1
+_BUSY: Final = 0.5
 _TICK: Final = 0.25
 _BINARY_BYTES: Final = 1 << 28
 _FOLLOW: Final = 0.2
@@ -592,13 +594,14 @@ def _end(working: threading.Thread) -> None:
 
 def _learn(loop: Loop, stop: threading.Event) -> None:
     """Learn until `stop` is set; the loop logs a failure and tries again."""
+    busy = min(max(loop.every.publish, _IDLE), _BUSY)
     while not stop.is_set():
         try:
             taken = loop.learn()
         except Exception:
             taken = 0
         if taken < MOST_RECORDS:  # a step costs as much as a hundred decisions: it takes more of them at once
-            stop.wait(_IDLE)
+            stop.wait(busy if taken else _IDLE)
 
 
 def _follow(rank_server: RankServer, stop: threading.Event) -> None:
@@ -612,7 +615,7 @@ def _follow(rank_server: RankServer, stop: threading.Event) -> None:
                 f"the learner is away: {rank_server.failed}" if away else "the learner is available again"
             )
             _LOG.warning(message, extra={"event": "learner", "away": away})
-        if not exchanged:
+        if not exchanged or rank_server.behind < PART_BYTES:  # many records cost little more than one
             stop.wait(_AGAIN if away else _FOLLOW)
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from httptools import HttpParserInvalidURLError, parse_url
@@ -37,6 +37,8 @@ LENGTH_DIGITS: Final = 20
 """Maximum number of digits of ``Content-Length``."""
 _UNCOUNTED: Final = ("alive", "ready")
 """Endpoints that are exempt from the limit on simultaneous requests."""
+_MOST_HEADS: Final = 1024
+"""Maximum number of heads that are remembered, each of which has at most 16 KB."""
 
 
 class Waiting:
@@ -206,6 +208,14 @@ class Endpoint:
                 f"the body has {length} bytes; at most {self.body_bytes} are accepted", status=413
             )
 
+    def accepts(self, request: Request) -> bool:
+        """Return whether `check` does not reject a request."""
+        try:
+            self.check(request)
+        except RefusedError:
+            return False
+        return True
+
     def take(self, request: Request) -> None:
         """Answer a whole request that was checked, now or later."""
         if self._is_counted:
@@ -272,6 +282,14 @@ def _parts(url: str) -> tuple[str, str | None]:
         return "", None
 
 
+class KnownHead(NamedTuple):
+    """The head of an ordinary request: its headers, its endpoint, and the size of the body behind it."""
+
+    headers: Mapping[str, str]
+    endpoint: Endpoint
+    body_bytes: int
+
+
 class Router:
     """The endpoints by path and method; a path may have parts in braces.
 
@@ -287,6 +305,7 @@ class Router:
         running: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
         self.connections, self.running = connections, running
+        self.heads: dict[bytes, KnownHead] = {}
         self._plain = {path: methods for path, methods in endpoints.items() if "{" not in path}
         self._patterns = [(_pattern_of(path), methods) for path, methods in endpoints.items() if "{" in path]
         self._direct = {
@@ -297,6 +316,15 @@ class Router:
 
     def stop(self) -> None:
         """Prepare the end of the server; requests are still answered."""
+
+    def remember(self, head: bytes, request: Request) -> None:
+        """Remember the head of a request, unless something about the request is out of the ordinary."""
+        special = request.refusal or request.closes or request.is_http_1_0 or not request.has_body
+        if request.endpoint is None or request.path or special or "expect" in request.headers:
+            return
+        if len(self.heads) >= _MOST_HEADS:
+            self.heads.clear()
+        self.heads[head] = KnownHead(request.headers, request.endpoint, len(request.body))
 
     def canonical_path(self, path: str) -> str:
         """Return the path under which an endpoint is declared."""

@@ -253,11 +253,31 @@ class HttpProtocol(asyncio.Protocol):
         """Parse bytes, and answer the requests that they complete."""
         if self.transport.is_closing():
             return
-        self._feed(data)
+        if self._part is RequestPart.NONE and self.is_waiting:
+            self._take(data)
+        else:
+            self._feed(data)
         self._advance()
         if self._queue and not self._is_paused and not self.transport.is_closing():
             self._is_paused = True
             self.transport.pause_reading()
+
+    def _take(self, data: bytes) -> None:
+        """Queue the request that bytes are; parse them if no request had the same head, byte for byte.
+
+        A client writes the same head for each request, and the parser takes longer than all other steps here.
+        """
+        end = data.find(b"\r\n\r\n") + 4
+        head, heads = data[:end], self._app.heads
+        known = heads.get(head)
+        if known is not None and len(data) == end + known.body_bytes:
+            request = Request(known.headers, {}, self._send, data[end:], endpoint=known.endpoint)
+            if known.endpoint.accepts(request):
+                self._queue.append(request)
+                return
+        self._feed(data)
+        if len(self._queue) == 1 and len(data) == end + len((request := self._queue[0]).body):
+            self._app.remember(head, request)
 
     def _feed(self, data: bytes) -> None:
         """Parse bytes."""

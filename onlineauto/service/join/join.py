@@ -110,7 +110,7 @@ def pack_decision(decision: JoinDecision) -> bytes:
 def read_decision(packed: bytes) -> JoinDecision:
     """Return the decision that bytes encode."""
     if len(packed) == _PLAIN.size:
-        return JoinDecision._make((*_PLAIN.unpack(packed), 0, 0.0, b""))
+        return JoinDecision(*_PLAIN.unpack(packed))
     return JoinDecision._make((*_REWARDED.unpack_from(packed), packed[_REWARDED.size :]))
 
 
@@ -394,7 +394,8 @@ class Join:
             self._book.change(settings, self.now)
         self._let_pass(at, record.passed)
         ended: list[EndedDecision] = []
-        self._expire(ended)
+        if min(self._waiting.earliest, self._early.earliest, self._waiting.ended.old_until) <= self.now:
+            self._expire(ended)
         self.is_repeated = False
         if record.source:
             if record.behind <= self.sources.get(record.source, 0):
@@ -512,8 +513,7 @@ class Join:
         if self._early.earliest <= self.now:
             for _, early in self._early.pop_due(self.now):
                 self.counts.dangling += len(early.rewards)
-        if self._waiting.ended.old_until <= self.now:
-            self._waiting.ended.expire(self.now)
+        self._waiting.ended.expire(self.now)
 
     def _rank(self, record: LogRecord, position: int, size: int, ended: list[EndedDecision]) -> None:
         event_id, wait = record.event_id, self.settings.reward_wait
@@ -522,7 +522,7 @@ class Join:
             return
         self.counts.ranked += 1
         rules = self._book.current
-        packed = pack_decision(JoinDecision(position, size, self.now, wait, rules, not record.deferred))
+        packed = _PLAIN.pack(position, size, self.now, wait, rules, not record.deferred)
         self._waiting.begin(event_id, packed, wait=wait)
         early = self._early.pop(event_id)
         if early is not None:
@@ -554,7 +554,7 @@ class Join:
         value = add_reward(
             rules.aggregation, decision.rewards, decision.value, self._bound_reward(reward, rules)
         )
-        decision = decision._replace(rewards=decision.rewards + 1, value=value)
+        decision = JoinDecision(*decision[:6], decision.rewards + 1, value, decision.keys)
         self._replace_or_end(event_id, decision, ended)
 
     def _metric(self, record: LogRecord) -> None:

@@ -10,10 +10,10 @@ A record is a line of JSON that ends with its checksum, and a decision is a line
 A newline ends a record. JSON contains no raw newline, so it frames the record as well as a length would, and
 people, ``jq`` and Vowpal Wabbit can read the file. The checksum is the CRC-32 of all bytes before its member.
 
-`GroupCommit` is a thread that writes all records submitted since its last write, with one flush. A group that
-cannot be written, for example because the disk is full, is kept and written again until it is in the log,
-because the table of decisions already has its records. Its callers get the error at once, and new records are
-rejected until the group is written.
+`GroupCommit` writes all records submitted since its last write, with one flush: in the thread that submits
+them while the disk is fast, else in a separate thread. A group that cannot be written, for example because
+the disk is full, is kept and written again until it is in the log, because the table of decisions already has
+its records. Its callers get the error at once, and new records are rejected until the group is written.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ import os
 import re
 import shutil
 import threading
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 from zlib import crc32
@@ -388,6 +389,10 @@ def fill_gaps(folder: Path) -> list[tuple[int, int]]:
 _LOG = logging.getLogger("onlineauto.service")
 _RETRY: Final = 0.5
 """Seconds after which a failed write is repeated."""
+_FAST: Final = 0.001
+"""Mean seconds a group up to which the thread that submits records writes them."""
+_GROUPS: Final = 16
+"""Number of groups over which this mean is taken, roughly."""
 Done: TypeAlias = Callable[[Exception | None], object]
 """Called once a line is in the log, or with the error that prevented the write."""
 
@@ -410,8 +415,9 @@ class GroupCommit:
         self._lines: list[bytes] = []
         self._waiting: list[Done] = []
         self._changed = threading.Condition()
-        self._closing = False
+        self._closing = self._is_writing = False
         self._together = 0
+        self._mean_seconds = 0.0
         self._thread = threading.Thread(target=self._run, name="onlineauto-log", daemon=True)
         self._thread.start()
 
@@ -432,16 +438,18 @@ class GroupCommit:
                 self._changed.notify()
             return position
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Write all lines submitted within a ``with`` block in the same group."""
         self._together += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._together -= 1
-                if self._lines and not self._together:
+
+    def __exit__(self, *_: object) -> None:
+        """Write these lines and call their callbacks here while the disk is fast, without another thread."""
+        self._together -= 1
+        if self._lines and not self._together:
+            if self._mean_seconds < _FAST and self.failed is None:
+                self._write_group(call_all)
+            else:
+                with self._changed:
                     self._changed.notify()
 
     def close(self) -> None:
@@ -454,27 +462,36 @@ class GroupCommit:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._lines and not self._closing:
-                    self._changed.wait()
-                if not self._lines:
-                    return
-                lines, self._lines = self._lines, []
-                waiting, self._waiting = self._waiting, []
-            while not self._write(lines):
-                with self._changed:  # records that arrived during the wait join the next attempt
-                    lines += self._lines
-                    waiting += self._waiting
-                    self._lines, self._waiting = [], []
-                self.deliver(waiting, self.failed)
-                waiting = []
-                with self._changed:
-                    if self._closing or self._changed.wait_for(lambda: self._closing, _RETRY):
-                        self._write(lines)
-                        return
-            self.deliver(waiting, None)
+                if self.failed is not None:
+                    self._changed.wait_for(lambda: self._closing, _RETRY)
+                self._changed.wait_for(lambda: (self._lines or self._closing) and not self._is_writing)
+                ends = self._closing and (not self._lines or self.failed is not None)
+            self._write_group(self.deliver)
+            if ends:
+                return
+
+    def _write_group(self, deliver: Callable[[Sequence[Done], Exception | None], object]) -> None:
+        """Write the queued lines, unless another thread does; lines that cannot be written stay queued."""
+        with self._changed:
+            if self._is_writing or not self._lines:
+                return
+            self._is_writing = True
+            lines, self._lines = self._lines, []
+            waiting, self._waiting = self._waiting, []
+        is_written = self._write(lines)
+        with self._changed:
+            self._is_writing = False
+            if not is_written:  # records that arrived during the write join the next attempt
+                self._lines = lines + self._lines
+                waiting += self._waiting
+                self._waiting = []
+            if self._lines or self._closing:
+                self._changed.notify()
+        deliver(waiting, None if is_written else self.failed)
 
     def _write(self, lines: list[bytes]) -> bool:
         """Write a group, and return whether the disk has confirmed it."""
+        begin = time.monotonic()
         try:
             self.log.append(lines)
             self.log.sync()
@@ -485,6 +502,7 @@ class GroupCommit:
             with suppress(OSError):
                 self.log.cut_back()
             return False
+        self._mean_seconds += (time.monotonic() - begin - self._mean_seconds) / _GROUPS
         self.groups += 1
         if self.failed is not None:
             self.failed = None

@@ -235,7 +235,7 @@ class Front:
 
     def together(self) -> AbstractContextManager[None]:
         """Write all records of a ``with`` block in one group; only one thread may do this."""
-        return self._commit.together()
+        return self._commit
 
     def tick(self) -> None:
         """Write a tick if the wait of a decision is over and no other record advances the time."""

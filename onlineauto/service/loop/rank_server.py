@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from onlineauto.workspace.predictor import Predictor
 
 _LOG = logging.getLogger("onlineauto.service")
-_PART = 1 << 19
+PART_BYTES = 1 << 19
 """Maximum number of bytes of the log in one request."""
 _SETTINGS = 1.0
 """Seconds after which a learner without a new model is asked for its settings."""
@@ -327,7 +327,7 @@ class RankServer(Front):
             short = b"" if record else short + line
             lines.append(record)
             size += len(record)
-            if size >= _PART:
+            if size >= PART_BYTES:
                 break
         if size:
             taken = self._upstream.take(part.name, self.shipped - part.begin, b"".join(lines))

@@ -16,7 +16,7 @@ import zlib
 from collections import deque
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -30,9 +30,8 @@ from onlineauto.formats.lines.diagnostics import Diagnostics, make_diagnostic, s
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.formats.lines.reader_state_kernels import ReaderRules
 from onlineauto.formats.text_reader import TextReader
-from onlineauto.service.join.join import Join
+from onlineauto.service.join.join import EndedDecision, Join
 from onlineauto.service.join.settings import JoinSettings, check_settings
-from onlineauto.service.learning.evaluate import label_line
 from onlineauto.service.topics.partitions import (
     WAIT,
     Brokers,
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostic
     from onlineauto.formats.lines.event_source import EventRules
     from onlineauto.formats.lines.line_reader import LineReader
-    from onlineauto.service.topics.partitions import Origin, TopicMessage
 
 _MOST_LINES, _MOST_BYTES = 1024, 1 << 18
 """A block has at most this number of messages, and ends at this number of bytes."""
@@ -79,8 +77,11 @@ class TopicLine(NamedTuple):
 
 
 class _Message(msgspec.Struct):
-    """The members of a message that the join reads."""
+    """The members of a message that the join reads, with those that only a service's own log has."""
 
+    passed: ClassVar[float] = 0.0
+    deferred: ClassVar[bool] = False
+    no_room: ClassVar[bool] = False
     kind: str = msgspec.field(name="Type", default="")
     event_id: str = msgspec.field(name="EventId", default="")
     reward: float | None = msgspec.field(name="RewardValue", default=None)
@@ -100,6 +101,9 @@ class _State(msgspec.Struct):
 
 
 _DECODER: Final = msgspec.json.Decoder(_Message)
+_ENCODER: Final = msgspec.json.Encoder()
+_LABEL: Final = b'{"_label_probability":%b,"_label_Action":%d,"_labelIndex":%d,'
+"""The beginning of the line of a decision that waits: all of its label but the cost."""
 
 
 class TopicJoin:
@@ -115,56 +119,73 @@ class TopicJoin:
                 self.join = Join.of(stored.join)
             except (msgspec.MsgspecError, ValueError) as error:
                 raise InputError(f"the state of the join cannot be read: {error}") from None
-            self._waiting = dict(stored.waiting)
+            self._waiting = {
+                number: entry
+                if entry.line.startswith(_LABEL[:22])
+                else _with_label(entry, _message_of(entry))
+                for number, entry in stored.waiting
+            }
             self._number = stored.number
+            if self.join.settings == settings:
+                self.join.settings = settings
 
-    def take(self, entry: TopicLine, time: float) -> Iterator[TopicLine]:
-        """Take the next message, and yield the labelled lines of the decisions that it ends."""
-        record = _record_of(entry.line, entry.origin.partition)
-        if record.source and record.behind <= self.join.sources.get(record.source, 0):
-            self.join.counts.repeated += 1  # without its time, which is that of its first arrival
-            return
-        if self.join.settings != self._settings:
+    def take(self, entry: TopicLine, time: float) -> list[TopicLine]:
+        """Take the next message, and return the labelled lines of the decisions that it ends."""
+        message, join, ended = _message_of(entry), self.join, list[EndedDecision]()
+        if message.source and message.behind <= join.sources.get(message.source, 0):
+            join.counts.repeated += 1  # without its time, which is that of its first arrival
+            return []
+        if join.settings is not self._settings:
             changed = LogRecord("settings", _EPOCH, settings=msgspec.to_builtins(self._settings))
-            yield from self._ended(self.join.take(changed, 0, 0, at=time))
-        ranked = self.join.counts.ranked
+            ended += join.take(changed, 0, 0, at=time)
+            join.settings = self._settings
+        ranked = join.counts.ranked
         self._number += 1
-        ended = self.join.take(record, self._number, len(entry.line), at=time)
-        if self.join.counts.ranked > ranked:
-            if b'"_label' in entry.line:
-                entry = entry._replace(line=_unlabelled(entry.line))
-            self._waiting[self._number] = entry
-        yield from self._ended(ended)
+        ended += join.take(cast("LogRecord", message), self._number, len(entry.line), at=time)
+        if join.counts.ranked > ranked:
+            self._waiting[self._number] = _with_label(entry, message)
+        return [self._labelled(each) for each in ended] if ended else []
 
-    def _ended(self, ended: list[Any]) -> Iterator[TopicLine]:
-        for each in ended:
-            entry = self._waiting.pop(each.position)
-            yield entry._replace(line=label_line(entry.line, _record_of(entry.line, 0), each.reward))
+    def _labelled(self, ended: EndedDecision) -> TopicLine:
+        """Return the line of a decision that has ended, with its cost."""
+        entry = self._waiting.pop(ended.position)
+        line = b'{"_label_cost":%b,%b' % (_ENCODER.encode(0.0 - ended.reward), entry.line[1:])
+        return TopicLine(entry.origin, line, entry.raw)
 
     def state(self) -> bytes:
         """Return the state, with the lines that wait."""
         return msgspec.msgpack.encode(_State(self.join.state(), [*self._waiting.items()], self._number))
 
 
-def _record_of(line: bytes, partition: int) -> LogRecord:
-    """Return the record that a message is to the join."""
+def _message_of(entry: TopicLine) -> _Message:
+    """Return the members of a message, checked, with the type and the source by which it is joined."""
     try:
-        message = _DECODER.decode(line)
+        message = _DECODER.decode(entry.line)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # ValueError: also of UTF-8
         raise InputError(f"not a decision or a reward: {error}") from None
     if message.kind in _TICKS:
-        return LogRecord("tick", _EPOCH)
-    source = f"{message.source}[{partition}]" if message.source else ""
-    origin: dict[str, Any] = {"source": source, "behind": message.behind}
+        message.kind, message.source = "tick", ""
+        return message
+    if message.source:
+        message.source = f"{message.source}[{entry.origin.partition}]"
     if not message.event_id:
         raise InputError("not a decision or a reward: it has no EventId")
     if message.reward is not None and not message.ranked:
+        message.kind = "reward"
         if not abs(message.reward) < 3e38:
             raise InputError(f"RewardValue is {message.reward}, which a float32 cannot have")
-        return LogRecord("reward", _EPOCH, message.event_id, reward=message.reward, key=message.key, **origin)
-    if not message.ranked or len(message.ranked) != len(message.probabilities):
+    elif not message.ranked or len(message.ranked) != len(message.probabilities):
         raise InputError("not a decision: a and p are not equally long lists of actions and probabilities")
-    return LogRecord("rank", _EPOCH, message.event_id, message.ranked, message.probabilities, **origin)
+    else:
+        message.kind = "rank"
+    return message
+
+
+def _with_label(entry: TopicLine, message: _Message) -> TopicLine:
+    """Return the line of a decision with all of its label but the cost."""
+    line = _unlabelled(entry.line) if b'"_label' in entry.line else entry.line.lstrip()
+    action, probability = message.ranked[0], _ENCODER.encode(message.probabilities[0])
+    return TopicLine(entry.origin, _LABEL % (probability, action, action - 1) + line[1:], entry.raw)
 
 
 def _unlabelled(line: bytes) -> bytes:
@@ -478,37 +499,39 @@ class TopicSource:
         entries: list[TopicLine] = []
         n_bytes = n_messages = 0
         while n_messages < _MOST_LINES and n_bytes < _MOST_BYTES:
-            message = self._partitions.take()
-            if message is None:
+            taken = self._partitions.take()
+            if taken is None:
                 break
-            n_messages, n_bytes = n_messages + 1, n_bytes + len(message.value or b"")
+            topic, number, (offset, time, value) = taken
+            n_messages, n_bytes = n_messages + 1, n_bytes + len(value or b"")
             if self._how is not None:
-                self.disordered += message.time < self._latest - self._how.reward_wait
-                self._latest = max(self._latest, message.time)
+                self.disordered += time < self._latest - self._how.reward_wait
+                self._latest = max(self._latest, time)
+            origin = Origin(topic, number, offset)
             try:
-                entry = self._entry(message, reader)
-                entries += [entry] if self._join is None else self._join.take(entry, message.time)
+                entry = self._entry(origin, value, reader)
+                entries += [entry] if self._join is None else self._join.take(entry, time)
             except InputError as error:
-                reader.refuse(message.origin, message.value, str(error))
+                reader.refuse(origin, value, str(error))
         return n_messages > 0, entries
 
-    def _entry(self, message: TopicMessage, reader: TopicReader) -> TopicLine:
+    def _entry(self, origin: Origin, message: bytes | None, reader: TopicReader) -> TopicLine:
         """Return the event of a message as a line, or as the lines of a text; reject any other message."""
-        value = (message.value or b"").strip()
-        if self.deserialise is not None and message.value is not None:
+        value = (message or b"").strip()
+        if self.deserialise is not None and message is not None:
             try:
-                line = msgspec.json.encode(self.deserialise(message.value))
+                line = msgspec.json.encode(self.deserialise(message))
             except Exception as error:
                 raise InputError(f"deserialise raised {type(error).__name__}: {error}") from error
-            return TopicLine(message.origin, line, message.value)
+            return TopicLine(origin, line, message)
         if not value:
             raise InputError("it is empty")
         if not reader.reads_text:
-            return TopicLine(message.origin, value.replace(b"\n", b" ").replace(b"\r", b" "))
+            return TopicLine(origin, value.replace(b"\n", b" ").replace(b"\r", b" "))
         lines = value.splitlines()
         if len(lines) > 1 and not (reader.multiline and all(line.strip() for line in lines)):
             raise InputError("it has several events, and one is expected")
-        return TopicLine(message.origin, b"\n".join(lines))
+        return TopicLine(origin, b"\n".join(lines))
 
     def _unlearnt(self, events: int) -> Iterator[TopicLine]:
         """Yield the lines that were read behind the first `events` events."""
