@@ -70,7 +70,8 @@ class Config(_Hashed):
         >>> Config().with_setting("learning_rate", 0.1).settings
         (('learning_rate', 0.1),)
         """
-        return replace(self, settings=tuple(sorted({**dict(self.settings), name: value}.items())))
+        settings = tuple(sorted({**dict(self.settings), name: value}.items()))
+        return Config(self.elements, self.kind, settings)
 
     def toggle(self, interaction: Interaction) -> Config:
         """Return this config without `interaction` if it is an element, else with it, but never CCB's slots.

@@ -273,16 +273,17 @@ class WorkingMemory:
         if block is None or block[0].value is not stream or block[1].value is not results:
             block = self._block = Sealed(stream), Sealed(results)
         sealed = block[0].record, block[1].record
+        event_of, signal_of, none = int(Cursor.EVENT), int(Cursor.SIGNAL), int(LoopSignal.BLOCK_END)
         while True:
-            begin = int(cursor[Cursor.EVENT])
+            begin = cursor.item(event_of)
             if self.limit.stops_at(sizes, begin) and mode == EventMode.LEARN:
                 return
             now, end = context, sizes.next_odd(begin, stop)
             if end == begin < stop:
                 now, end = without_widest(context, stream, begin, sizes, self.limit), begin + 1
             loop(now.record, *sealed, cursor, end, int(mode))
-            if cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END:
-                if cursor[Cursor.EVENT] == stop:
+            if cursor.item(signal_of) == none:
+                if cursor.item(event_of) == stop:
                     return
             elif is_due is None or is_due(cursor):
                 return

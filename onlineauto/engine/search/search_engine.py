@@ -83,6 +83,7 @@ if TYPE_CHECKING:
 _KEPT = 20
 _SCREEN_CELLS = 1 << 18
 _NO_LOSSES = np.zeros(0)
+_SIGNAL, _REVIEW_DUE = int(Cursor.SIGNAL), int(LoopSignal.REVIEW_DUE)
 _CROSSING = Widen, Rotate, Swap  # decisions that change the interactions of live configs
 
 
@@ -346,13 +347,13 @@ class Searching:
 
     def _signal(self, cursor: NDArray[np.int64], block: Block | None, event: int) -> Signal | None:
         """Return the signal at the cursor, with the data for its decision; None at the end of a block."""
-        reason = int(cursor[Cursor.SIGNAL])
+        reason = cursor.item(_SIGNAL)
         if block is None or reason == LoopSignal.BLOCK_END:
             return None
         if reason == LoopSignal.NEW_NAMESPACE:
             new = self.live_configs.new_names()
             return NewNamespaces(new, of_actions(block, event), vectors_of(block, event))
-        if reason == LoopSignal.REVIEW_DUE:
+        if reason == _REVIEW_DUE:
             due = self.is_due(cursor) if self._drifted is None else True
             drifted, self._drifted = bool(self._drifted), None
             if not due:
@@ -376,7 +377,7 @@ class Searching:
         If it returns true, `answer` must be called for this signal. The look depends on nothing but the live
         configs, so the ensemble need not have caught up with them.
         """
-        if cursor[Cursor.SIGNAL] != LoopSignal.REVIEW_DUE or self.deferred is not None:
+        if cursor.item(_SIGNAL) != _REVIEW_DUE or self.deferred is not None:
             return True
         drifted = self._has_drifted()
         due = drifted or self.n_learnt >= self.search.review
