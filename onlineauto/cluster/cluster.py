@@ -380,7 +380,7 @@ class Cluster:
         if isinstance(job, StreamJob):
             job.backend = job.backend or self.backend
             if job.demand.server and job.backend != "ray":
-                raise OptionError("server: merge servers need the backend ray: leave it out")
+                raise OptionError("server: merge servers need the backend ray")
         demand = check_demand(job.demand)
         kind = str(kind or getattr(job, "kind", None) or type(job).__name__.lower())
         with self._lock:
