@@ -371,8 +371,8 @@ class Cluster:
         Raises
         ------
         OptionError
-            There is a job of this name, it is not a job, it needs more than the cluster has, or it needs merge
-            servers without Ray.
+            There is a job of this name, it is not a job, it needs more than the cluster has, or it needs
+            merge servers without Ray.
         """
         job = job_of(job, **options)
         if isinstance(job, StudyJob) and job.executor is None:
