@@ -371,8 +371,8 @@ class Cluster:
         Raises
         ------
         OptionError
-            There is a job of this name, it is not a job, it needs more than the cluster has, or it needs merge
-            servers without Ray.
+            There is a job of this name, it is not a job, it needs more than the cluster has, or it needs
+            merge servers without Ray.
         """
         job = job_of(job, **options)
         if isinstance(job, StudyJob) and job.executor is None:
@@ -380,7 +380,7 @@ class Cluster:
         if isinstance(job, StreamJob):
             job.backend = job.backend or self.backend
             if job.demand.server and job.backend != "ray":
-                raise OptionError("server: merge servers need the backend ray: leave it out")
+                raise OptionError("server: merge servers need the backend ray")
         demand = check_demand(job.demand)
         kind = str(kind or getattr(job, "kind", None) or type(job).__name__.lower())
         with self._lock:

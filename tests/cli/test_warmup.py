@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -127,8 +128,9 @@ def test_the_option_that_replaces_threads_is_named(run: Command) -> None:
         "onlineauto: error: --threads is no option any more: large files are always read ahead, and "
         "--workers N learns with N threads\n"
     )
+    options: Any = {"threads": 3}
     with pytest.raises(OptionError, match=r"--threads is no option any more: .* --workers N"):
-        Workspace(threads=3)
+        Workspace(**options)
 
 
 @pytest.mark.slow

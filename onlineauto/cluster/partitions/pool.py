@@ -84,7 +84,7 @@ class Pool(Protocol):
 
 
 class ThreadPool:
-    """Workers that are threads of this process; which read the coordinator's model while they learn."""
+    """Workers that are threads of this process, and read the tables of the coordinator's model."""
 
     n_servers = 0
 

@@ -74,7 +74,7 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 
 class Worker:
-    """Learns chunks, each from a base; of a `coordinator` in this process it reads the tables themselves."""
+    """Learns chunks, each from a base; it reads the tables of a `coordinator` in this process."""
 
     def __init__(self, configuration: Configuration, coordinator: Workspace | None = None) -> None:
         self._coordinator = coordinator
@@ -91,10 +91,8 @@ class Worker:
         """Adopt a base for the next chunks; `shares` are what servers have merged since the last base."""
         if base.since not in (0, self.version):
             raise ValueError(f"base {base.version} changes {base.since}, and the worker has {self.version}")
-        if (
-            base.since == 0 and self.version and self._coordinator is None
-        ):  # it lacks the cells that are 0 again
-            self._begin(self.workspace.configuration)
+        if base.since == 0 and self.version and self._coordinator is None:
+            self._begin(self.workspace.configuration)  # it lacks the cells that are 0 again
         self._base, self.version = base, base.version
         self._tracked.reset(self._changed)
         self._changed = {}
