@@ -225,13 +225,19 @@ def exchanged(n: int) -> list[tuple[dict[str, float], str]]:
     return rows
 
 
+def hits(model: AutoMLClassifier, rows: list[tuple[dict[str, float], str]]) -> list[bool]:
+    """Learn rows one by one; return for each whether it was predicted right."""
+    right = []
+    for features, label in rows:
+        right.append(bool(model.labels) and model.predict(features) == label)
+        model.learn(features, label)
+    return right
+
+
 def test_what_was_learnt_is_forgotten_when_predictions_collapse() -> None:
     rows, one, many = exchanged(4000), AutoMLClassifier(), AutoMLClassifier()
-    right = []
     with pytest.warns(UserWarning, match="predictions collapsed"):
-        for features, label in rows:
-            right.append(bool(one.labels) and one.predict(features) == label)
-            one.learn(features, label)
+        right = hits(one, rows)
     with pytest.warns(UserWarning, match="predictions collapsed"):
         many.fit(rows)
     assert one.predict_proba(rows[0][0]) == many.predict_proba(rows[0][0])
