@@ -266,7 +266,7 @@ def _accumulate(
             x = example.value[i]
             x2 = x * x
             if x2 < _X2_MIN:
-                if x == _ZERO:  # of a vector
+                if x == _ZERO and rule.guarded:  # a number of a vector
                     continue
                 x = _X_MIN if x > _ZERO else -_X_MIN
                 x2 = _X2_MIN
@@ -491,7 +491,7 @@ def accumulate_four(
             x2 = x * x
             size = abs(x)
             if x2 < _X2_MIN:
-                if x == _ZERO:  # of a vector
+                if x == _ZERO and guarded:  # a number of a vector
                     continue
                 x2, size = _X2_MIN, _X_MIN
             grows = both(active, below(load(rows, c, at_n), splat(size)))

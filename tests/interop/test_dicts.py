@@ -145,7 +145,7 @@ def test_features_of_each_kind_of_value() -> None:
             {"context": {"a": np.timedelta64(1)}},
             "a: np.timedelta64(1) is a date or a time, which is no feature",
         ),
-        ({"context": {"a": np.eye(1)}}, "a: value array([[1.]]) is a ndarray, which is no feature"),
+        ({"context": {"a": np.eye(1)}}, "a: an array of 2 dimensions: give one, as by .ravel()"),
         ({"actions": 3}, "actions are a list of mappings, not int"),
         ({"actions": [{}, {"a": {"b": 1j}}]}, "action 1: a: b: value 1j is a complex"),
         ({"actions": [{}], "chosen": "0"}, "chosen is '0', and there are 1 actions, numbered from 0"),

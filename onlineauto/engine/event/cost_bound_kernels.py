@@ -71,7 +71,7 @@ def sensitivity(
             c, x = example.cell[i], abs(example.value[i])
             x2 = x * x
             if x2 < _X2_MIN:
-                if x == _ZERO:  # of a vector
+                if x == _ZERO and rule.guarded:  # a number of a vector
                     continue
                 x, x2 = _X_MIN, _X2_MIN
             a, n = statistics[c, GRADIENTS, lane], statistics[c, SCALE, lane]
