@@ -202,8 +202,11 @@ def adopt_sizes(model: Model, sources: Sequence[Model]) -> None:
     model.outliers[0] = max(model.outliers[0], NOT_FIRST)
 
 
-def copy_model(configuration: Configuration, model: Model) -> Model:
-    """Return a copy that shares no memory with a model; its untouched cells take none."""
+def copy_model(configuration: Configuration, model: Model, *, fields: int = FIELDS) -> Model:
+    """Return a copy of a model with the first `fields` numbers of each cell, without shared memory.
+
+    Its untouched cells, and the other numbers, take no memory.
+    """
     cells, lanes = model.weights.shape
     learnt = np.flatnonzero(model.touched)
     few = len(learnt) * _DENSE < cells
@@ -211,11 +214,11 @@ def copy_model(configuration: Configuration, model: Model) -> Model:
         table = initial_table(configuration, cells=cells, lanes=lanes)
     else:
         table = _zeros(len(model.table))
-        table[:] = model.table
+        table[: fields * cells * lanes] = model.table[: fields * cells * lanes]
     names = [name for name in Model._fields if name not in ("table", *Views._fields)]
     copy = with_table(model, table)._replace(**{name: getattr(model, name).copy() for name in names})
     if few:
-        write_cells(copy, learnt, read_cells(model, learnt))
+        write_cells(copy, learnt, read_cells(model, learnt, fields=fields))
     return copy
 
 

@@ -17,7 +17,7 @@ from onlineauto.engine.stream.source import kind_of, rules_of
 from onlineauto.engine.stream.validity import check_rules
 from onlineauto.errors import OptionError
 from onlineauto.features.block import NAMES
-from onlineauto.learners.model import copy_model
+from onlineauto.learners.model import FIELDS, copy_model
 from onlineauto.workspace.names import follow_names
 
 if TYPE_CHECKING:
@@ -230,14 +230,18 @@ def _lanes(model: Predicting) -> int:
 
 
 def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
-    """Return a copy of a model that does not change when the workspace learns."""
+    """Return a copy of a model that does not change when the workspace learns.
+
+    Only the bounds of costs, which some explorers need, depend on more than the weights.
+    """
     parts = model.parts
+    fields = FIELDS if parts.task.exploration.bounds else 1
     live = parts.live._replace(ensemble=to_predict(parts.live.ensemble, range(_lanes(model))))
     return Predicting.of(
         layout=model.layout.view(),
         parts=parts._replace(
             task=deepcopy(parts.task),
-            model=copy_model(configuration, parts.model),
+            model=copy_model(configuration, parts.model, fields=fields),
             live=deepcopy(live),
             screen=no_screen(),
         ),

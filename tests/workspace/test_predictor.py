@@ -58,6 +58,15 @@ def test_a_predictor_is_the_same_whether_few_or_most_cells_were_learnt() -> None
         assert answers(workspace.predictor()) == answers(workspace)
 
 
+@pytest.mark.parametrize("bits", [4, 18])
+@pytest.mark.parametrize("regcb", [False, True])
+def test_a_predictor_has_more_than_weights_only_for_an_explorer_that_needs_it(bits: int, regcb: bool) -> None:
+    workspace = Workspace(cb_explore_adf=True, regcb=regcb, bit_precision=bits).fit(EVENTS)
+    predictor = workspace.predictor()
+    assert answers(predictor) == answers(workspace)
+    assert predictor._model.parts.model.statistics.any() == regcb
+
+
 def test_predictors_of_exact_models_are_refused_since_predictions_change_those() -> None:
     with pytest.raises(OptionError, match="a model of --vw_exact changes when it predicts"):
         Workspace(cb_explore_adf=True, vw_exact=True).predictor()

@@ -86,6 +86,7 @@ def serve(
 
     `learners` are threads that learn together, if there are several.
     """
+    return_memory()  # before the first large block
     path = Path(options.tokens) if options.tokens is not None else Path(folder) / "tokens"
     if options.tokens is not None and not path.exists():
         raise OptionError(f"--tokens {options.tokens}: there is no such file")
@@ -105,7 +106,6 @@ def serve(
             front = _rank_server(folder, options, waiting)
         app = application(front, waiting, tokens=tokens, most=most, hosts=hosts)
         app.connections.limits = limits
-        return_memory()
         sys.setswitchinterval(_SWITCH)
         gc.collect()
         gc.freeze()  # later collections skip today's objects, so they pause a rank for less time

@@ -104,7 +104,7 @@ def read_record(line: bytes, *, where: str = "the log") -> LogRecord:
 
 
 class SegmentLog:
-    """Lines in segments. One thread appends and syncs; any number of threads read.
+    """Lines in segments. One thread at a time appends and syncs; any number of threads read.
 
     Examples
     --------
