@@ -22,6 +22,8 @@ MOST_NUMBERS = 4096
 
 _WHOLE = 2.0**53
 """Floats below this one are exact if they are whole."""
+_NUMBERS = frozenset({bool, int, float})
+"""Types that are found to be numbers sooner than by `Real`."""
 
 
 def identity(namespace: object, column: object) -> str:
@@ -92,16 +94,9 @@ def numbers_in(features: Any) -> list[str]:
     >>> numbers_in({"user": {"id": 7, "name": "tom"}, "page": 3.5, "words": [1]})
     ['user^id', 'page^page']
     """
-    columns = []
-    for name, value in features.items() if isinstance(features, Mapping) else ():
-        kind = type(value)
-        if kind is str:
-            continue
-        for key, item in value.items() if isinstance(value, Mapping) else ((name, value),):
-            if isinstance(item, Mapping):
-                columns += numbers_in({key: item})
-            elif isinstance(item, Real) or (type(item) is not str and isinstance(plain(item), Real)):
-                columns.append(identity(name, key))
+    columns: list[str] = []
+    for name, value in features.items() if type(features) is dict or isinstance(features, Mapping) else ():
+        _add_numbers(columns, name, name, value)
     return columns
 
 
@@ -110,6 +105,20 @@ def numbers_in_event(event: Mapping[str, Any]) -> list[str]:
     slots = [slot["context"] for slot in event.get("slots", ()) if "context" in slot]
     parts = (event.get("context"), *event.get("actions", ()), *slots)
     return [column for features in parts for column in numbers_in(features)]
+
+
+def _add_numbers(columns: list[str], namespace: object, name: object, value: Any) -> None:
+    """Add the columns of the value called `name` in a namespace; mappings in it are namespaces of that name."""
+    kind = type(value)
+    if kind is str:
+        return
+    if kind in _NUMBERS:
+        columns.append(f"{namespace}^{name}")
+    elif kind is dict or isinstance(value, Mapping):
+        for key, item in value.items():
+            _add_numbers(columns, name, key, item)
+    elif isinstance(value, Real) or isinstance(plain(value), Real):
+        columns.append(identity(namespace, name))
 
 
 def _renamed(namespace: object, name: object, value: Any, identities: Identities) -> Any:
