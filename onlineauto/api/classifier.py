@@ -244,10 +244,11 @@ class AutoMLClassifier(SingleLines):
 
     def _chances(self, prediction: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return float64[n_events, n_labels] from the search's probabilities of the first label."""
-        first = np.array(prediction, np.float64)
-        if len(self._codes) == 1:
-            return np.ones((len(first), 1))
-        return np.stack([first, 1 - first], axis=1)
+        chances = np.ones((len(prediction), len(self._codes)))
+        if len(self._codes) == 2:
+            chances[:, 0] = prediction
+            chances[:, 1] -= chances[:, 0]
+        return chances
 
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
         """Return a label; a scalar of another library is converted to the equal Python value.

@@ -183,8 +183,10 @@ class ClassEnsemble:
         one.rows.hash[: end - begin] = block.features["hash"][begin:end]
         one.rows.value[: end - begin] = block.features["value"][begin:end]
         one.rows.crossed[: end - begin] = True
-        for at in np.flatnonzero(self._bins_of[1][block.spans["namespace"][span:end_span]]).tolist():
-            one.rows.crossed[spans[span + at] - begin : spans[span + at + 1] - begin] = False
+        are_bins = self._bins_of[1][block.spans["namespace"][span:end_span]].tolist()
+        for at, is_bin in enumerate(are_bins, span):
+            if is_bin:
+                one.rows.crossed[spans[at] - begin : spans[at + 1] - begin] = False
         one.targets.code[0], one.targets.weight[0] = code, block.lines["weight"][line]
         one.searched[0] = 0.0 if searched is None else np.log(np.maximum(searched[0], 1e-9))
         one.run()
