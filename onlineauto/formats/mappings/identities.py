@@ -108,7 +108,7 @@ def numbers_in_event(event: Mapping[str, Any]) -> list[str]:
 
 
 def _add_numbers(columns: list[str], namespace: object, name: object, value: Any) -> None:
-    """Add the columns of the value called `name` in a namespace; mappings in it are namespaces of that name."""
+    """Add the columns of a value in a namespace; a mapping in it is a namespace."""
     kind = type(value)
     if kind is str:
         return
