@@ -88,15 +88,23 @@ def _slot(slot: Any, identities: Identities) -> Any:
     return {**slot, "context": named(slot["context"], identities)} if has_context else slot
 
 
-def numbers_in(features: Any) -> list[str]:
+def numbers_in(features: Any, namespace: object = ...) -> list[str]:
     """Return the columns of features that have numbers or truth values, each as `identity` writes it.
+
+    `namespace` is that of the features of a nested mapping.
 
     >>> numbers_in({"user": {"id": 7, "name": "tom"}, "page": 3.5, "words": [1]})
     ['user^id', 'page^page']
     """
-    columns: list[str] = []
+    columns = []
     for name, value in features.items() if type(features) is dict or isinstance(features, Mapping) else ():
-        _add_numbers(columns, name, name, value)
+        kind = type(value)
+        if kind is str:
+            continue
+        if kind is dict or (kind not in _NUMBERS and isinstance(value, Mapping)):
+            columns += numbers_in(value, name)
+        elif kind in _NUMBERS or isinstance(value, Real) or isinstance(plain(value), Real):
+            columns.append(identity(name if namespace is ... else namespace, name))
     return columns
 
 
@@ -105,20 +113,6 @@ def numbers_in_event(event: Mapping[str, Any]) -> list[str]:
     slots = [slot["context"] for slot in event.get("slots", ()) if "context" in slot]
     parts = (event.get("context"), *event.get("actions", ()), *slots)
     return [column for features in parts for column in numbers_in(features)]
-
-
-def _add_numbers(columns: list[str], namespace: object, name: object, value: Any) -> None:
-    """Add the columns of a value in a namespace; a mapping in it is a namespace."""
-    kind = type(value)
-    if kind is str:
-        return
-    if kind in _NUMBERS:
-        columns.append(f"{namespace}^{name}")
-    elif kind is dict or isinstance(value, Mapping):
-        for key, item in value.items():
-            _add_numbers(columns, name, key, item)
-    elif isinstance(value, Real) or isinstance(plain(value), Real):
-        columns.append(identity(namespace, name))
 
 
 def _renamed(namespace: object, name: object, value: Any, identities: Identities) -> Any:
