@@ -434,7 +434,8 @@ class AutoML(FromLogs):
 
     def _renamed(self, event: EncodedEvent) -> EncodedEvent:
         """Return a decision's event, with names for the identities that came while it waited."""
-        identities = self._workspace.identities
+        if not (identities := self._workspace.identities):
+            return event
         context, actions = named(event.context, identities), [named(a, identities) for a in event.actions]
         is_same = context is event.context and all(map(operator.is_, actions, event.actions))
         return event if is_same else EncodedEvent(context, actions)

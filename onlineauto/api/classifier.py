@@ -202,7 +202,7 @@ class AutoMLClassifier(SingleLines):
                 searched = None
                 if self._is_searched:
                     searched = self._chances(self._workspace.predict(event))
-                [row] = self._ensemble.run(self._block_of_one(event), searched=searched).tolist()
+                [row] = self._run_one(event, -1, searched).tolist()
                 return dict(zip(self._codes, row, strict=True))
         rows = list(rows_of(features))
         with self._lock:
@@ -233,9 +233,13 @@ class AutoMLClassifier(SingleLines):
         features = self._workspace.configuration[FeatureOptions]
         self._reader = MappingReader(actions=False, hash=features.hash, hash_seed=features.hash_seed)
 
-    def _block_of_one(self, event: dict[str, Any]) -> Block:
-        """Return the block of an event, faster than `named_block` does."""
-        return self._reader.make_block() if self._reader.read(event) else self._reader.parse_one(event)
+    def _run_one(
+        self, event: dict[str, Any], code: int, searched: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
+        """Run the ensemble over an event whose class has this code, or -1 if it is not learnt."""
+        if self._reader.read(event):
+            return self._ensemble.run_one(self._reader, code, searched)
+        return self._ensemble.run(self._reader.parse_one(event), [code], searched)
 
     @property
     def _is_searched(self) -> bool:
@@ -244,10 +248,11 @@ class AutoMLClassifier(SingleLines):
 
     def _chances(self, prediction: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return float64[n_events, n_labels] from the search's probabilities of the first label."""
-        first = np.array(prediction, np.float64)
-        if len(self._codes) == 1:
-            return np.ones((len(first), 1))
-        return np.stack([first, 1 - first], axis=1)
+        chances = np.ones((len(prediction), len(self._codes)))
+        if len(self._codes) == 2:
+            chances[:, 0] = prediction
+            chances[:, 1] -= chances[:, 0]
+        return chances
 
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
         """Return a label; a scalar of another library is converted to the equal Python value.
@@ -287,9 +292,9 @@ class AutoMLClassifier(SingleLines):
         if outlier == Outlier.BEGINS_AGAIN:
             self._ensemble.begin_again()
         if outlier in (Outlier.NONE, Outlier.BEGINS_AGAIN):
-            block = self._block_of_one(event | {"label": 0})
             searched = self._chances(prediction) if self._is_searched else None
-            self._count(event["weight"], float(self._ensemble.run(block, [code], searched)[0, code]))
+            probabilities = self._run_one(event | {"label": 0}, code, searched)
+            self._count(event["weight"], float(probabilities[0, code]))
         return outlier
 
     def _count(self, weight: float, probability: float) -> None:

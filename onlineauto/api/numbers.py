@@ -252,6 +252,8 @@ class NumberEncoder:
 
 
 _UNKNOWN = _Values()
+_USUAL = 1e30
+"""Numbers below this one are not too large for a float32."""
 
 
 def is_raw(name: str) -> bool:
@@ -262,9 +264,11 @@ def is_raw(name: str) -> bool:
 def _number(name: Any, value: Any) -> float | None:
     """Return a value that is a number, but not a truth value and not NaN; None for other values."""
     kind = type(value)
+    if (kind is float or kind is int) and -_USUAL < value < _USUAL:
+        return float(value)
     if kind is str or kind is bool:
         return None
-    builtin = value if kind is float or kind is int else plain(value)
+    builtin = plain(value)
     if isinstance(builtin, bool) or not isinstance(builtin, float | int):
         return None
     number = as_float(builtin)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.formats.mappings.identities import Identities
     from onlineauto.formats.mappings.named_event import NamedEvent
+    from onlineauto.options import Configuration
 
 Features: TypeAlias = "Mapping[Any, Any]"
 """Features by name, or by namespace: numbers, texts, truth values, lists of names, nested mappings."""
@@ -80,6 +81,7 @@ class SingleLines(AutoModel):
         features = self._workspace.configuration[FeatureOptions]
         names = NameHashes(hash=features.hash, hash_seed=features.hash_seed)
         self._names = names.of_columns(self._workspace.identities)
+        self._compared: Configuration | None = None  # options with which these names were compared
 
     def _identify(self, identities: Iterable[str]) -> Identities:
         """Record columns whose numbers are names, and return all of them."""
@@ -166,7 +168,9 @@ class SingleLines(AutoModel):
                 hint = "; rows of numbers are a matrix: numpy.array(rows)"
             type_name = type(features).__name__
             raise InputError(f"features are a mapping of name to value, not {type_name}{hint}")
-        self._workspace.follow_names(self._names.rules, learns=False)
+        if self._compared is not (options := self._workspace.configuration):
+            self._workspace.follow_names(self._names.rules, learns=False)
+            self._compared = options
         return self._numbers.encode_features(named(features, self._workspace.identities))
 
     def _learn_examples(

@@ -166,7 +166,7 @@ class Workspace(Locked):
         plan(self._runner)
         self._rules = rules_of(configuration)
         self._number_columns: set[str] = set()
-        self._followed: Rules | None = None  # the rules of names of the latest block
+        self._followed: Rules | None = None  # the rules of names that were learnt last
         self._readers = event_readers(configuration)
         self._asked = ParsingPredictor(
             configuration, self.layout, semantics=self.semantics, live_configs=self.learner.shape.configs
@@ -258,7 +258,8 @@ class Workspace(Locked):
         with self._lock:
             before = self.configuration
             self.configuration = follow_names(before, self._number_columns, rules, learns=learns)
-            self._followed = rules if learns else None
+            if learns:
+                self._followed = rules
             if self.configuration is not before:
                 self._rules = rules_of(self.configuration)
                 self._readers = event_readers(self.configuration)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onlineauto import AutoMLClassifier, OptionError
+from onlineauto import AutoMLClassifier, InputError, OptionError
 from onlineauto.engine.ensemble.class_ensemble import ClassEnsemble, rows_of
 from onlineauto.engine.ensemble.class_kernels import Lately
 from onlineauto.engine.ensemble.member import Sizes
 from onlineauto.engine.ensemble.members.features import UNSURE
 from onlineauto.engine.ensemble.registry import DEFAULT
+from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.state.stored import Stored
 from onlineauto.workspace.options import REGISTRY
@@ -159,6 +160,15 @@ def test_a_classifier_rejects_members_that_do_not_serve_classes(
 ) -> None:
     with pytest.raises(OptionError, match=message):
         AutoMLClassifier(members=members, trees=trees)
+
+
+def test_names_are_compared_again_once_the_model_has_new_ones() -> None:
+    model = AutoMLClassifier().fit(crossed(50))
+    row = {"a": "x", "b": "p"}
+    model.predict_proba(row)
+    model.workspace.follow_names(NameHashes().of_columns({"late^late"}).rules)
+    with pytest.raises(InputError, match="column 'late' has names in the model"):
+        model.predict_proba(row)
 
 
 def test_a_weight_of_0_teaches_nothing() -> None:

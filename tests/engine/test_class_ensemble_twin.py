@@ -14,6 +14,7 @@ import pytest
 
 from onlineauto.engine.ensemble.class_ensemble import ClassEnsemble, rows_of
 from onlineauto.features.block import Block
+from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.interop.dicts import from_dicts
 from tests.bounds_checked import run_tests
 from tests.engine.ensemble_streams import make_class_ensemble as make_ensemble
@@ -119,6 +120,23 @@ def test_probabilities_are_those_of_the_reference(case: Case) -> None:
     np.testing.assert_allclose(state["members"]["features"]["weights"], weights, atol=TOLERANCE)
     np.testing.assert_allclose(state["mix"], twin.combiner.weights, atol=TOLERANCE)
     np.testing.assert_allclose(state["share"], twin.shares)
+
+
+def test_an_event_in_the_records_of_a_reader_is_run_like_its_block() -> None:
+    reader, (one, other) = MappingReader(actions=False), (make_ensemble(12) for _ in range(2))
+    for ensemble in (one, other):
+        ensemble.add_class()
+        ensemble.add_class()
+    for at in range(300):
+        context: dict[str, Any] = {"w": "abc"[at % 3], "n": at % 7, "n bins": {"bin": str(at % 4)}}
+        context |= {f"late{i}": 1.0 for i in range(at)} if at % 50 == 9 else {}  # more than all before
+        event = {"context": context, "label": 0, "weight": 0.5 + at % 2}
+        assert reader.read(event)
+        [block] = from_dicts([event])
+        code, search = at % 3 - 1, np.array([[0.25, 0.75]]) if at % 2 else None
+        found = one.run_one(reader, code, search)
+        assert found.tobytes() == other.run(block, [code], search).tobytes()
+    assert one.state()["mix"].tobytes() == other.state()["mix"].tobytes()
 
 
 @pytest.mark.bounds

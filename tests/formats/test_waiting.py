@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 
 import pytest
 from hypothesis import given
@@ -60,6 +61,21 @@ def test_an_id_that_is_added_again_with_an_equal_deadline_is_listed_once() -> No
     table.pop("a")
     table.add("a", 5.0, wait=2.0)
     assert (len(table), table.columns()) == (1, (["a"], [5.0]))
+
+
+class _Entry:
+    """An entry that can be counted while it lives."""
+
+
+def test_removed_entries_are_released() -> None:
+    table: Timed[_Entry] = Timed(lambda _: 10.0)
+    living: weakref.WeakSet[_Entry] = weakref.WeakSet()
+    for number in range(2_000):
+        entry = _Entry()
+        living.add(entry)
+        table.add(f"e{number}", entry, wait=10.0)
+        table.pop(f"e{number}")
+    assert len(living) < 100
 
 
 def test_at_most_one_ended_entry_is_remembered() -> None:

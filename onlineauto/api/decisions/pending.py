@@ -130,9 +130,7 @@ class Pending:
         return self._waiting.get(event_id) is not None
 
     def add(self, event_id: str, event: EncodedEvent, action: int, probability: float) -> None:
-        """Add a decision to the waiting ones."""
-        if event_id in self:
-            raise InputError(f"event {event_id!r} waits for its reward already: each needs its own id")
+        """Add a decision, with an id of which no decision waits, to the waiting ones."""
         self._now = now = self._clock()
         decision = PendingDecision(event, action, probability, now + self.time_to_live)
         self._waiting.begin(event_id, decision, wait=self.time_to_live)

@@ -28,7 +28,7 @@ LEARN_AT: Final[tuple[LearnAt, ...]] = ("wait", "reward")
 
 Entry = TypeVar("Entry")
 Ended = TypeVar("Ended")
-_SPARE = 1024
+_SPARE = 64
 
 
 class Timed(Generic[Entry]):

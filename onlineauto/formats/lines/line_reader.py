@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,9 @@ _FIRST_TABLE = 1024
 
 class RecordReader:
     """Owns the records that kernels fill from a buffer of text, and makes blocks of them."""
+
+    objects: ClassVar[str] = ""
+    """What the events are, as in `Block`."""
 
     def __init__(self, rules: ReaderRules, buffer: NDArray[np.uint8]) -> None:
         self.namespaces = Namespaces()
@@ -108,6 +111,7 @@ class RecordReader:
             tag=reader.tag[: state["tag_bytes"]].copy(),
             namespaces=self.namespaces,
             rules=self.read_by,
+            objects=self.objects,
         )
 
 

@@ -22,6 +22,8 @@ MOST_NUMBERS = 4096
 
 _WHOLE = 2.0**53
 """Floats below this one are exact if they are whole."""
+_NUMBERS = frozenset({bool, int, float})
+"""Types that are found to be numbers sooner than by `Real`."""
 
 
 def identity(namespace: object, column: object) -> str:
@@ -86,22 +88,23 @@ def _slot(slot: Any, identities: Identities) -> Any:
     return {**slot, "context": named(slot["context"], identities)} if has_context else slot
 
 
-def numbers_in(features: Any) -> list[str]:
+def numbers_in(features: Any, namespace: object = ...) -> list[str]:
     """Return the columns of features that have numbers or truth values, each as `identity` writes it.
+
+    `namespace` is that of the features of a nested mapping.
 
     >>> numbers_in({"user": {"id": 7, "name": "tom"}, "page": 3.5, "words": [1]})
     ['user^id', 'page^page']
     """
     columns = []
-    for name, value in features.items() if isinstance(features, Mapping) else ():
+    for name, value in features.items() if type(features) is dict or isinstance(features, Mapping) else ():
         kind = type(value)
         if kind is str:
             continue
-        for key, item in value.items() if isinstance(value, Mapping) else ((name, value),):
-            if isinstance(item, Mapping):
-                columns += numbers_in({key: item})
-            elif isinstance(item, Real) or (type(item) is not str and isinstance(plain(item), Real)):
-                columns.append(identity(name, key))
+        if kind is dict or (kind not in _NUMBERS and isinstance(value, Mapping)):
+            columns += numbers_in(value, name)
+        elif kind in _NUMBERS or isinstance(value, Real) or isinstance(plain(value), Real):
+            columns.append(identity(name if namespace is ... else namespace, name))
     return columns
 
 

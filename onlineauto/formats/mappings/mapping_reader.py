@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -75,6 +74,8 @@ class MappingReader(RecordReader):
     >>> reader.make_block().namespaces.names
     [b'user', b'article']
     """
+
+    objects = "event"
 
     def __init__(
         self,
@@ -148,10 +149,6 @@ class MappingReader(RecordReader):
         reading = EncodedReading(of_type, self.encode, address, buffer, self._most_bytes, records)
         self._bound = bound = _Bound(buffer.data, sizes.data, read, reading)
         return bound
-
-    def make_block(self) -> Block:
-        """Return a Block with copies of the records."""
-        return replace(super().make_block(), objects="event")
 
     def parse_one(self, event: Mapping[str, Any] | EncodedEvent) -> Block:
         """Return the block of an event with any values."""

@@ -7,6 +7,7 @@ import enum
 import math
 from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow
 import pytest
 
 from onlineauto import AutoML, AutoMLRegressor, InputError
+from onlineauto.formats.mappings.identities import numbers_in
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.mappings.values import plain, whole_number
 
@@ -153,3 +155,9 @@ def test_a_date_is_rejected_with_advice(value: Any) -> None:
         AutoML().rank({"when": value}, [{"a": 1}])
     with pytest.raises(InputError, match=advice):
         AutoMLRegressor().learn({"when": value}, 1.0)
+
+
+def test_columns_of_numbers_are_found_in_nested_mappings() -> None:
+    features = {"u": {"a": {"b": 1, "c": "x"}, "d": math.nan, "e": np.float32(2)}, "f": True, "g": "y"}
+    assert numbers_in(features) == ["a^b", "u^d", "u^e", "f^f"]
+    assert numbers_in({"u": [1], "v": None, "w": MappingProxyType({"x": Decimal(1)})}) == ["w^x"]
