@@ -389,7 +389,7 @@ def fill_gaps(folder: Path) -> list[tuple[int, int]]:
 _LOG = logging.getLogger("onlineauto.service")
 _RETRY: Final = 0.5
 """Seconds after which a failed write is repeated."""
-_FAST: Final = 0.001
+_FAST: Final = 0.003
 """Mean seconds a group up to which the thread that submits records writes them."""
 _GROUPS: Final = 16
 """Number of groups over which this mean is taken, roughly."""
