@@ -22,7 +22,7 @@ def test_a_decision_stored_without_its_label_gets_it() -> None:
     for line in (with_label, _DECISION):
         stored["waiting"] = [(number, (origin, line, raw))]
         loaded = TopicJoin(JoinSettings(), msgspec.msgpack.encode(stored))
-        messages = (_REWARD, 2.0), (b'{"Type":"tick"}', 1e9)
+        messages = (_REWARD, 2.0), (_DECISION.replace(b"e1", b"e2"), 1e4)
         for offset, (message, time) in enumerate(messages, 1):
             lines += [each.line for each in loaded.take(TopicLine(Origin("t", 0, offset), message), time)]
     assert len(lines) == 2
