@@ -115,9 +115,10 @@ def test_speed_kinds(tmp_path: Path) -> None:
             assert len(event.actions) == stream.actions
             assert len(event.shared.features) == sum(part.many for part in stream.context)
     taken = {"VW -q ::": 8.0, "VW --automl 4": 100.0, "ensemble": 4.0, "champion": 2.0}
-    sides = {side: [[{"wall": 2 * cpu, "cpu": cpu}]] for side, cpu in taken.items()}
+    sides = {side: [[{"wall": 2 * cpu, "cpu": cpu, "reward": 0.5}]] for side, cpu in taken.items()}
     lines, _ = report({"tiny": sides}, [1.0])
     assert "- VW -q :: / ensemble, first events: 2.00 (geometric mean), 2.00 (worst)" in lines
+    assert lines[2].endswith("| 0.500, 0.500, 0.500, 0.500 |")
 
 
 def test_speed_of_vectors(tmp_path: Path) -> None:

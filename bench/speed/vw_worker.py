@@ -1,8 +1,8 @@
 """The process that times VW: imports it once, then forks for every run.
 
 Reads one JSON object a line, ``{"argv": [...], "directory": ...}``, and answers each with one: ``{"seconds":
-..., "cpu": ...}`` for ``Workspace(arg_list).finish()`` and nothing else, or ``{"error": ...}``. The
-processor's seconds are those of all threads.
+..., "cpu": ..., "loss": ...}`` for ``Workspace(arg_list).finish()`` and nothing else, or ``{"error": ...}``.
+The processor's seconds are those of all threads; the loss is VW's average.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ def run(argv: list[str], *, directory: str) -> dict[str, Any]:
         os.dup2(nothing, descriptor)
     try:
         begin, cpu = time.perf_counter(), time.process_time()
-        vowpalwabbit.Workspace(arg_list=argv).finish()
-        return {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu}
+        model = vowpalwabbit.Workspace(arg_list=argv)
+        loss = model.get_sum_loss() / max(model.get_weighted_examples(), 1.0)
+        model.finish()
+        return {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu, "loss": loss}
     except Exception:  # whatever VW raises is an outcome to report
         return {"error": traceback.format_exc()}
 

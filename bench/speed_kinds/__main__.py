@@ -7,8 +7,9 @@ A search costs most at first: it tries configs, and members that will rest later
 ``--lengths`` times as many. The events between two lengths cost the difference of two runs.
 
 Every round runs each side once on each length of each kind, every second round in reverse order, after a
-round that does not count. Printed are medians in microseconds for an event and the ratio of Vowpal Wabbit's
-processor time to ours: for each kind, and the geometric mean and the worst over all kinds but the last two.
+round that does not count. Printed are medians in microseconds for an event, the ratio of Vowpal Wabbit's
+processor time to ours, and the mean reward that each side reports of itself: for each kind; and the geometric
+mean and the worst ratio over all kinds but the last two.
 The exit code is 1 if a target is missed. With ``--curves FILE``, only the ensemble, the champion and
 ``-q ::`` are measured, and the file gets their medians, for the picture of the documentation.
 """
@@ -44,8 +45,10 @@ _ONLY_ON = {"1 live": ("news",), "32 live": ("news",), "no search": ("300 namesp
 _CURVES = ("VW -q ::", "ensemble", "champion")
 _NOT_AVERAGED = ("wide", "300 namespaces")
 
+_MEASURED = ("wall", "cpu", "reward")
+
 Part = dict[str, float]
-"""Microseconds for an event of a part of a stream, on the wall and of the processor."""
+"""Microseconds for an event of a part of a stream, on the wall and of the processor, and the mean reward."""
 Taken = dict[str, dict[str, list[list[Part]]]]
 """By kind, side and round: each part of the stream, which ends at one of the lengths."""
 
@@ -92,7 +95,7 @@ def measure(
         ]
         runs = [(kind, side) for kind in kinds for side in taken[kind]]
         for number, (kind, side) in kit.turns(runs, rounds):
-            what, begin, parts = SIDES[side], {"wall": 0.0, "cpu": 0.0, "events": 0.0}, []
+            what, begin, parts = SIDES[side], dict.fromkeys((*_MEASURED, "events"), 0.0), []
             for named, counted in zip(files, events, strict=True):
                 file = str(named[kind])
                 if isinstance(what, list):
@@ -101,7 +104,8 @@ def measure(
                     found = ours.ask(task="fit", options={"cb_explore_adf": True, **what}, file=file)
                 end = {"wall": found["seconds"], "cpu": found["cpu"], "events": float(counted[kind])}
                 n = end["events"] - begin["events"]
-                parts.append({clock: (end[clock] - begin[clock]) / n * 1e6 for clock in ("wall", "cpu")})
+                end["reward"] = -found["loss"] * end["events"] * 1e-6
+                parts.append({name: (end[name] - begin[name]) / n * 1e6 for name in _MEASURED})
                 begin = end
             curve = ", ".join(f"{part['cpu']:.1f}" for part in parts)
             print(f"{number} {kind} {side}: {curve} \N{MICRO SIGN}s", file=sys.stderr)
@@ -113,6 +117,7 @@ def measure(
 def report(taken: Mapping[str, Any], lengths: Sequence[float]) -> tuple[list[str], bool]:
     """Return lines of Markdown with the medians and their ratios, and whether all targets are met."""
     columns = [*_EVERYWHERE, "`-q ::` / ensemble, champion", "`--automl 4` / ensemble, champion"]
+    columns.append("reward of these four")
     lines = [f"| stream | events | {' | '.join(columns)} |", f"|{'---|' * (len(columns) + 2)}"]
     averages, met = [], True
     middles = [_medians(taken, part) for part in range(len(lengths))]
@@ -126,6 +131,7 @@ def report(taken: Mapping[str, Any], lengths: Sequence[float]) -> tuple[list[str
             for peer in ("VW -q ::", "VW --automl 4"):
                 own: tuple[str, ...] = ("ensemble", "champion") if peer in sides else ()
                 cells.append(", ".join(f"{sides[peer]['cpu'] / sides[side]['cpu']:.2f}" for side in own))
+            cells.append(", ".join(f"{sides[side]['reward']:.3f}" for side in _EVERYWHERE if side in sides))
             lines.append(f"| {name} | {_events(kind, lengths, part)} | {' | '.join(cells)} |")
     for part, middle in enumerate(middles):
         for peer in ("VW -q ::", "VW --automl 4"):
@@ -160,7 +166,7 @@ def _medians(taken: Mapping[str, Any], part: int) -> dict[str, dict[str, Part]]:
     """Return the median over the rounds of a part of each stream, by kind and side."""
     return {
         kind: {
-            side: {clock: median(each[part][clock] for each in rounds) for clock in ("wall", "cpu")}
+            side: {name: median(each[part][name] for each in rounds) for name in _MEASURED}
             for side, rounds in sides.items()
         }
         for kind, sides in taken.items()
