@@ -54,6 +54,7 @@ EXPLORERS: list[dict[str, Any]] = [
     {"rnd": 2},
     {"epsilon_decay": True},
 ]
+_ON_TWO_THREADS = "searched on two threads"
 WORKSPACES: dict[str, tuple[str, dict[str, Any]]] = {
     "regression": (LINES, {"quadratic": "ab"}),
     "logistic": (LINES.replace("0.5 |", "1 |").replace("0.0 |", "-1 |"), {"loss": "logistic"}),
@@ -61,7 +62,7 @@ WORKSPACES: dict[str, tuple[str, dict[str, Any]]] = {
     "doubly robust": (BANDIT, {"cb_adf": True, "cb_type": "dr", "quadratic": "uz"}),
     "searched": (BANDIT, {"cb_explore_adf": True, "live_configs": 3, "lease": 2}),
     "vectors": (VECTORS, {"cb_explore_adf": True, "live_configs": 2, "members": "vectors"}),
-    "searched on two threads": (BANDIT, {"cb_explore_adf": True, "live_configs": 2, "threads": 3}),
+    _ON_TWO_THREADS: (BANDIT, {"cb_explore_adf": True, "live_configs": 2}),
     "exact": (BANDIT, {"cb_explore_adf": True, "quadratic": "uz", "vw_exact": True}),
     "exact search": (BANDIT, {"cb_explore_adf": True, "live_configs": 2, "lease": 1, "vw_exact": True}),
     "slots": (SLOTS * 3, {"ccb_explore_adf": True}),
@@ -76,6 +77,8 @@ def predictions() -> dict[str, Any]:
     follower._FEWEST, follower._SHORTEST = 14, 0
     for name, (text, options) in WORKSPACES.items():
         workspace = Workspace(hash_bits=10, **options)
+        if name == _ON_TWO_THREADS:
+            workspace.use_threads(2)
         outcomes = [each for _, each in workspace.stream(text.encode())]
         found[name] = [each.prediction.tolist() + each.score.tolist() for each in outcomes]
         found[name].append([workspace.estimates.lower(0), workspace.estimates.upper(0)])
