@@ -181,20 +181,21 @@ def test_the_submitting_thread_writes_while_the_disk_is_fast(
     assert [line for _, line in log.lines(0)] == LINES[:20]
 
 
+@pytest.mark.parametrize("problem", [OSError(28, "No space left on device"), MemoryError("No space left")])
 def test_a_group_that_its_submitter_cannot_write_is_written_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    problem: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, heard = SegmentLog(tmp_path), list[Exception | None]()
 
     def full() -> None:
-        raise OSError(28, "No space left on device")
+        raise problem
 
     commit = GroupCommit(log)
     with monkeypatch.context() as changed:
         changed.setattr(log, "sync", full)
         with commit:
             places = [commit.submit(line, heard.append) for line in LINES[:2]]
-        assert all(isinstance(error, OSError) for error in heard)
+        assert heard == [problem, problem]
         with pytest.raises(InputError, match="No space left"):
             commit.submit(LINES[2], heard.append)
     until(lambda: commit.failed is None)

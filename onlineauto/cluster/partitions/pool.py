@@ -112,18 +112,20 @@ class ThreadPool:
             worker = idle.pop()
             if worker.version != base.version:
                 worker.adopt(base)
-            end = worker.learn(chunk.block, chunk.seed)
-            idle.append(worker)
-            return end
+            try:
+                return worker.learn(chunk.block, chunk.seed)
+            finally:
+                idle.append(worker)
 
         with one_blas_thread(), ThreadPoolExecutor(self._n, "onlineauto-worker") as threads:
             learning = [threads.submit(learn, chunk) for chunk in chunks]
             try:
                 coordinator.look_ahead()
                 return [future.result() for future in learning]
-            except BaseException:
+            except BaseException as error:
                 threads.shutdown(cancel_futures=True)
-                self._workers.clear()  # some may be in mid-chunk
+                if not isinstance(error, UnexpectedEventsError):
+                    self._workers.clear()
                 raise
 
     def merge(

@@ -169,6 +169,8 @@ class PartitionedRun(Run):
         then blocks of the model migrate between two rounds. None leaves their number as it is.
         """
         self._servers = self._servers if servers is None else servers
+        if self._backend == "threads":
+            self.workspace.use_threads(workers)
         if isinstance(self.pool, ThreadPool) and self._backend != "threads":  # after `rest`
             self.pool = self._pool_of(workers)
         self.pool.resize(min(workers, self._coordinator.partitions), self._servers)
@@ -318,10 +320,11 @@ class PartitionedRun(Run):
             chunks = self._coordinator.cut(blocks)
             blocks = [chunk.block for chunk in chunks]  # the events are in memory once
             ends = self.pool.learn(self._coordinator, chunks) if chunks else []
+            n_merged = self._merge(chunks, ends)
         except BaseException:
-            self._left[:0] = blocks
+            if self._due:  # nothing is merged
+                self._left[:0] = blocks
             raise
-        n_merged = self._merge(chunks, ends)
         self._left[:0] = blocks[n_merged:]
         self._learn_again(ends[n_merged:])
 
@@ -333,15 +336,15 @@ class PartitionedRun(Run):
         try:
             if chunks := self._coordinator.chunks_of(self._file, stretch):
                 ends = self.pool.learn(self._coordinator, chunks)
+                n_merged = self._merge(chunks, ends)
         except UnexpectedEventsError:
             self._read_here = self._next_read_here
             self._next_read_here = min(2 * self._next_read_here, _MOST_READ_HERE)
         finally:
-            if not ends:
+            if self._due:  # nothing is merged
                 self._file.move_back(stretch)
         if ends:
             self._next_read_here = _READ_HERE
-            n_merged = self._merge(chunks, ends)
             if n_merged < len(ends):
                 self._file.move_back(stretch)
                 self._file.take(sum(len(chunk.block) for chunk in chunks[:n_merged]))
@@ -353,8 +356,9 @@ class PartitionedRun(Run):
         change = self._coordinator.change
         n = change.first_changed([end.outcomes for end in ends])
         chunks, ends = chunks[:n], ends[:n]
-        self._due = 0
-        if ends:  # there are none at the end of a file, or if the first chunk has changed
+        if not ends:
+            self._due = 0
+        else:  # there are none at the end of a file, or if the first chunk has changed
             counts, rows = self.progress.counts(), list[str]()
 
             def count() -> None:
@@ -366,6 +370,7 @@ class PartitionedRun(Run):
             except BaseException:
                 self.progress.recount(counts)
                 raise
+            self._due = 0
             for end in ends:
                 self.diagnostics.add(end.problems)
             self._hand_out(

@@ -204,8 +204,8 @@ class TrackedTables:
         """Return the tables. One that is new was 0 at the base."""
         tables = tables_of(self._workspace)
         for name, table in tables.items():
-            if name not in self._base:
-                self._base[name] = tuple(np.zeros_like(array) for array in table.arrays)
+            if self._coordinator is None and name not in self._copies:
+                self._copies[name] = tuple(np.zeros_like(array) for array in table.arrays)
         return tables
 
     def changed(self) -> dict[str, NDArray[np.int64]]:

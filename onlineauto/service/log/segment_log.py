@@ -495,7 +495,8 @@ class GroupCommit:
         try:
             self.log.append(lines)
             self.log.sync()
-        except OSError as error:
+        except Exception as error:  # such as of memory: lines are not lost, and the next attempt may succeed
+            self._mean_seconds = max(self._mean_seconds, _FAST)  # so that another thread makes it
             if self.failed is None:
                 self.failed = error
                 _LOG.error("the log cannot be written: %s", error, extra={"event": "log_not_writable"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from datasets.generate import text
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
 from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
+from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.partitions.worker import Worker
 from onlineauto.engine.stream.source import read_blocks
@@ -67,6 +69,34 @@ def test_a_run_whose_workers_fail_is_resumed_without_learning_an_event_twice(num
     assert resumed.step() == EVENTS - done
     assert resumed.workspace.searching.n_learnt == EVENTS
     assert saved(resumed) == expected
+
+
+@pytest.mark.parametrize("reads_file", [False, True])
+def test_a_round_that_cannot_be_merged_is_learnt_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, reads_file: bool
+) -> None:
+    def run_of_source() -> PartitionedRun:
+        return PartitionedRun(Workspace(**OPTIONS), source, schedule=SHORT)
+
+    source: Any = BANDIT
+    if reads_file:
+        source = tmp_path / "events.txt"
+        source.write_bytes(BANDIT)
+    whole, run, merges = run_of_source(), run_of_source(), iter(range(100))
+    assert whole.step() == EVENTS
+
+    def merge_or_fail(*arguments: Any, **options: Any) -> Any:
+        if next(merges) == 1:
+            raise MemoryError
+        return merge_round(*arguments, **options)
+
+    monkeypatch.setattr("onlineauto.cluster.partitions.coordinator.merge_round", merge_or_fail)
+    with pytest.raises(MemoryError):
+        run.step()
+    while run.step():
+        pass
+    assert run.workspace.searching.n_learnt == EVENTS
+    assert saved(run) == saved(whole)
 
 
 def test_a_worker_that_gets_a_full_base_forgets_what_it_had() -> None:
