@@ -48,7 +48,7 @@ class Lags(msgspec.Struct):
         An event that `learns` has the labels with which its features were predicted last, if that prediction
         `awaits` its label. So labels that arrive in between have no effect.
         """
-        if not self.n or not isinstance(features, Mapping):
+        if not isinstance(features, Mapping):
             return features  # what is no mapping has its error later
         if taken := set(lag_names(self.n)) & {str(name) for name in features}:
             raise InputError(f"the feature name {min(taken)!r} is reserved, since lags={self.n}: rename it")

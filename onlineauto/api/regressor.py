@@ -151,7 +151,7 @@ class AutoMLRegressor(SingleLines):
         """
         if isinstance(features, Mapping):
             with self._lock:
-                event = {"context": self._encode(self._complete(named(features, self._workspace.identities)))}
+                event = {"context": self._encode(self._complete(features))}
                 return self._natural(float(self._workspace.predict(event)[0]))
         return self._predict_rows(features, awaits=True)
 
@@ -162,8 +162,7 @@ class AutoMLRegressor(SingleLines):
             return np.empty(0)
         with self._lock:
             (mean, unit), (low, high) = self._scale(), self._limits()
-            names = self._workspace.identities
-            rows = [self._lags.complete(named(row, names), awaits=awaits) for row in rows]
+            rows = [self._with_lags(row, awaits=awaits) for row in rows]
             predicted = self._workspace.predict_block(self._block_of(rows)).prediction.astype(float)
             return np.clip(mean + unit * predicted, low, high)
 
@@ -175,7 +174,14 @@ class AutoMLRegressor(SingleLines):
         return 1 if self._lags.n else super()._together
 
     def _complete(self, features: Features, *, learns: bool = False) -> Features:
-        return self._lags.complete(features, learns=learns, awaits=not learns)
+        return self._with_lags(features, learns=learns, awaits=not learns)
+
+    def _with_lags(self, features: Features, *, learns: bool = False, awaits: bool) -> Features:
+        """Return features with lags, if there are any; `Lags.complete` compares features by their names."""
+        if not self._lags.n:
+            return features
+        features = named(features, self._workspace.identities)
+        return self._lags.complete(features, learns=learns, awaits=awaits)
 
     def _learn_lines(self, block: Block, problems: Diagnostics) -> None:
         if self._lags.n:

@@ -73,7 +73,7 @@ class Pool(Protocol):
     ) -> None:
         """Merge the first ends of the last round into the coordinator's model.
 
-        `meanwhile` is called while servers merge.
+        `meanwhile` is called while threads or servers merge.
         """
 
     def resize(self, n: int, servers: int = 0) -> None:
