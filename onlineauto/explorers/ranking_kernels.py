@@ -24,7 +24,7 @@ LEARNT, DRAWN = 0, 1
 LOW, HIGH = 0, 1
 """Indices of the range of costs: the lowest and the highest."""
 
-VOTES, BONUS, SUMS, WORK, FILLED, PART, PLACED = 0, 0, 1, 2, 3, 4, 5
+VOTES, BONUS, UNSURE, SUMS, WORK, FILLED, PART, PLACED = 0, 0, 0, 1, 2, 3, 4, 5
 """Rows of the explorers' scratch. The first two have the lowest and the highest plausible cost, or votes and
 summed scores, or bonuses. The last two are those of new actions: learnt parts, and scores by action."""
 

@@ -133,6 +133,18 @@ def rows_of(trees: Trees) -> NDArray[np.int64]:
     return np.arange(max(events - _KEPT, 0), events) % _KEPT
 
 
+def forget_rows(trees: Trees, fit: Fit, kept: int) -> None:
+    """Forget all but the `kept` latest rows, and begin a fit of these with the next event."""
+    rows = rows_of(trees)[-kept:]
+    if len(rows) < kept:
+        return
+    for name in ("input", "value", "length", "code", "weight", *(("cost",) if len(trees.cost) else ())):
+        array = getattr(trees, name)
+        array[:kept] = array[rows]
+    trees.tally[[Grown.EVENTS, Grown.FIT, Grown.TREES]] = kept, kept + 1, -1
+    fit.prepared[0] = -1
+
+
 class TreeBranch(NamedTuple):
     """Trees that are merged, and the merged index of each of their inputs and outputs; -1 for none."""
 

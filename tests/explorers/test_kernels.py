@@ -144,17 +144,19 @@ def test_squarecb(scores: list[np.float32], scale: np.float32, exponent: float, 
     assert list(pmf) == naive.squarecb(scores, F(naive.gamma_of(scale, F(exponent), learnt)))
 
 
-@given(RANKED, st.floats(0, 20), st.lists(st.floats(-9, 9), max_size=20), st.integers(0, 10**9))
-def test_scaled_squarecb(scores: list[np.float32], scale: float, costs: list[float], learnt: int) -> None:
+@given(st.data(), RANKED, st.floats(0, 20), st.lists(st.floats(-9, 9), max_size=20), st.integers(0, 10**9))
+def test_scaled_squarecb(
+    data: st.DataObject, scores: list[np.float32], scale: float, costs: list[float], learnt: int
+) -> None:
+    unsure = data.draw(st.lists(st.sampled_from([0.0, 0.5, 9.0]), min_size=len(scores), max_size=len(scores)))
     at = make_exploration(REGISTRY.parse("--cb_explore_adf --scaled_squarecb"))
     for cost in costs:
         note_error(at, F(cost), F(cost / 2 + 1), F(1))
-    gamma = scale * np.sqrt(len(scores) * learnt)
     rounded = [float(F(cost)) for cost in costs]
     error = naive.typical_error(rounded, [float(F(cost / 2 + 1)) for cost in costs])
     error = 1.0 if error == 0 and learnt > len(costs) else error  # events whose errors are unknown
-    pmf = explored("scaled_squarecb", scores, (scale,), learnt=learnt, errors=at.errors)
-    expected = naive.squarecb(scores, F(min(gamma / error, 1e30)) if error > 0 else F(0))
+    pmf = explored("scaled_squarecb", scores, (scale,), rows=[unsure], learnt=learnt, errors=at.errors)
+    expected = naive.scaled_squarecb(scores, scale, error, unsure, learnt)
     np.testing.assert_allclose(pmf, np.array(expected), rtol=1e-4, atol=1e-6)
 
 

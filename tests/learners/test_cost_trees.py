@@ -18,6 +18,7 @@ from onlineauto.learners.tree_records import (
 )
 from onlineauto.learners.trees import (
     TreeBranch,
+    forget_rows,
     make_fit,
     make_row,
     make_trees,
@@ -137,6 +138,21 @@ def test_fits_follow_when_events_have_doubled() -> None:
             model = int(trees.trees.tally[Grown.MODEL])
             changes.append(number)
     assert changes == [fit + ROUNDS_OF_COSTS - 1 for fit in (512, 1024, 2048)]
+
+
+@pytest.mark.parametrize("learnt", [100, FIRST_OF_COSTS, FIRST_OF_COSTS + 20, 900, ROWS + 300])
+def test_trees_that_forget_continue_like_new_ones_with_the_latest_rows(learnt: int) -> None:
+    before, after = events(learnt), events(FITTED, seed=9)
+    trees, new = Trees().learnt(before), Trees()
+    forget_rows(trees.trees, trees.fit, FIRST_OF_COSTS)
+    if learnt > FIRST_OF_COSTS:
+        new.trees.tally[Grown.FIT] += 1
+    new.learnt(before[-FIRST_OF_COSTS:]).learnt(after)
+    trees.learnt(after)
+    for inputs, _, _, _ in events(30, seed=3):
+        np.testing.assert_array_equal(trees.score(inputs), new.score(inputs))
+    if learnt != FIRST_OF_COSTS:  # new trees have begun a fit there
+        assert trees.trees.tally[Grown.FIT] == new.trees.tally[Grown.FIT]
 
 
 def test_equal_costs_grow_no_tests() -> None:

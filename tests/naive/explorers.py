@@ -69,6 +69,18 @@ def squarecb(scores: Scores, gamma: np.float32) -> Scores:
     return _rest([F(1) / (F(len(scores)) + gamma * (score - scores[0])) for score in scores], 0)
 
 
+def scaled_squarecb(
+    scores: Scores, scale: float, error: float, unsure: Sequence[float], learnt: int
+) -> Scores:
+    """`unsure` are the mean squared distances of members from the ensemble, by rank."""
+    chances = []
+    for score, away in zip(scores, unsure, strict=True):
+        deviation = np.sqrt(error**2 + unsure[0] + away)
+        gamma = min(scale * np.sqrt(len(scores) * learnt) / deviation, 1e30) if error > 0 else 0.0
+        chances.append(F(1 / (len(scores) + gamma * (float(score) - float(scores[0])))))
+    return _rest(chances, 0)
+
+
 def typical_error(costs: Sequence[float], predictions: Sequence[float]) -> float:
     """Return the root of the discounted mean squared error, or the deviation of the costs."""
     if len(set(costs)) < 2:

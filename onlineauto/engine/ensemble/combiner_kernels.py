@@ -66,14 +66,19 @@ from onlineauto.engine.ensemble.least_squares_kernels import Observed, cut_off, 
 from onlineauto.engine.ensemble.member import Lesson, Need, Part
 from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
 from onlineauto.engine.ensemble.product_kernels import forget_products
-from onlineauto.engine.ensemble.shrinkage_kernels import can_shrink, learn_shrinkage, shrink_scores
+from onlineauto.engine.ensemble.shrinkage_kernels import (
+    can_shrink,
+    learn_shrinkage,
+    mean_score,
+    shrink_scores,
+)
 from onlineauto.engine.ensemble.vector_kernels import see_vectors
 from onlineauto.engine.event.keep_kernels import weigh
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import CostSoFar, InVectors, Known, Shrinkage
 from onlineauto.engine.records.loop import Cursor
 from onlineauto.engine.records.task import Shape
-from onlineauto.explorers.ranking_kernels import PART
+from onlineauto.explorers.ranking_kernels import PART, UNSURE
 from onlineauto.jit import F32, call_at, entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners.gradient_kernels import ORIGIN
 
@@ -290,6 +295,35 @@ def _learn_members(
         _grow_members(context)
 
 
+@kernel
+def fill_disagreement(
+    ensemble: Ensemble,
+    score: NDArray[np.float32],
+    scored: NDArray[np.bool_],
+    n: int,
+    unsure: NDArray[np.float32],
+) -> None:
+    """Write how far the members are from the ensemble about each of `n` actions: the weighted mean square.
+
+    Scores are compared by their differences from the mean over the actions. Negative weights do not count.
+    """
+    column, last, total = score.shape[1] - 1, constant_of(ensemble), 0.0
+    level, first = mean_score(score, n, column), column - len(scored)
+    for at in range(column):
+        short_loop()
+        weight = ensemble.weights[at if at < first else last - column + at]
+        if not weight > 0.0 or (at >= first and not scored[at - first]):
+            continue
+        total, own = total + weight, mean_score(score, n, at) - level
+        for action in range(n):
+            short_loop()
+            away = np.float64(score[action, at]) - np.float64(score[action, column]) - own
+            unsure[action] += np.float32(weight * away * away)
+    for action in range(n):
+        short_loop()
+        unsure[action] /= np.float32(max(total, 1.0))
+
+
 @entry_kernel
 def score_ensemble(context: Context, stream: Stream, actions: Actions, label: Label, learns: bool) -> None:
     """Fill the ensemble's column of the scores where needed; before costs differ, with the champion's scores.
@@ -300,6 +334,8 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
     run, score = run_on(context, stream), context.buffers.score
     ensemble, column = run.live.ensemble, ensemble_column(context.buffers)
     begin, end = 0, actions.n
+    if run.task.exploration.sees_errors:
+        context.buffers.explored[UNSURE, :end] = _ZERO
     if not predicts(ensemble):
         if not learns:
             return
@@ -338,6 +374,9 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
                 weight = ensemble.weights[last - members + at]
                 total += weight * _scale_cost(ensemble, origin + score[action, column - members + at])
         score[action, column] = np.float32(low + width * total)
+    if width > 0.0 and run.task.exploration.sees_errors and predicts(ensemble):
+        buffers = context.buffers
+        fill_disagreement(ensemble, score, buffers.members.scored, actions.n, buffers.explored[UNSURE])
     if (
         width > 0.0
         and end - begin == actions.n

@@ -156,6 +156,13 @@ def begin(ensemble: Ensemble) -> None:
     ensemble.spread[:] = np.diag(variances)
 
 
+def forget(ensemble: Ensemble) -> None:
+    """Let members forget what a drift has made worthless."""
+    states = states_of(ensemble)
+    for member, state in zip(states.members, states.records, strict=True):
+        member.forget(state)
+
+
 def begin_again(ensemble: Ensemble, fresh: Ensemble) -> None:
     """Reset the ensemble and its members to a `fresh` one, except for the level and which members rest."""
     schema.copy(fresh, ensemble, forgets=True)

@@ -338,6 +338,9 @@ class Member(EnsembleLearner):
     def begin(self, state: Any, inputs: Inputs) -> None:
         """Prepare a new state for inputs that are already known."""
 
+    def forget(self, state: Any) -> None:
+        """Forget what a drift of the stream has made worthless, if the member does not forget by itself."""
+
     def terms(
         self, state: Any, inputs: Inputs, values: NDArray[np.float32], action: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:

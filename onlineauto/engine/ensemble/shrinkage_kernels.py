@@ -45,7 +45,7 @@ def can_shrink(ensemble: Ensemble, scored: NDArray[np.bool_], n: int) -> bool:
 
 
 @inline_kernel
-def _mean_of(score: NDArray[np.float32], n: int, column: int) -> float:
+def mean_score(score: NDArray[np.float32], n: int, column: int) -> float:
     """Return the mean of the scores of `n` actions in a column."""
     total = 0.0
     for action in range(n):
@@ -94,7 +94,7 @@ def find_factors(sums: NDArray[np.float64]) -> tuple[float, float]:
 def shrink_scores(ensemble: Ensemble, score: NDArray[np.float32], n: int) -> None:
     """Shrink the ensemble's scores of `n` actions, which `can_shrink`."""
     column, means = score.shape[1] - 1, _means_column(ensemble, score)
-    level, mean_level = _mean_of(score, n, column), _mean_of(score, n, means)
+    level, mean_level = mean_score(score, n, column), mean_score(score, n, means)
     alpha, beta = find_factors(ensemble.shrinkage)
     for action in range(n):
         short_loop()
@@ -119,9 +119,9 @@ def learn_shrinkage(
     """
     sums, means = ensemble.shrinkage, _means_column(ensemble, score)
     width = ensemble.range[1] - ensemble.range[0]
-    level = _mean_of(score, n, score.shape[1] - 1)
+    level = mean_score(score, n, score.shape[1] - 1)
     x = (own - level) / width
-    y = (score[action, means] - _mean_of(score, n, means)) / width
+    y = (score[action, means] - mean_score(score, n, means)) / width
     z = (cost - level) / width
     for i in range(len(sums)):
         short_loop()

@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 LOOK = 256
 """Number of the champion's losses between two checks."""
 
-_LEAST = 64
-"""Number of observations before the first alarm: a model improves most at the start."""
-_CLIP_FACTOR = 2.0
-"""Losses are clipped to this multiple of the largest one among the first `_LEAST` observations."""
+_FIRST, _LEAST = 32, 64
+"""Number of observations that are skipped, and before the first alarm: a model improves most at the start.
+Losses are clipped to the largest one of those between; the smaller that is, the sooner a rise is found."""
 
 _SIZES = 2 ** np.arange(ROWS)
 
@@ -96,7 +95,8 @@ class Drift:
                 break
             self._n += 1
             n_first += 1
-            self._most = max(self._most, _CLIP_FACTOR * float(loss))
+            if self._n > _FIRST:
+                self._most = max(self._most, float(loss))
         rest = means[n_first:]
         self._n += len(rest)
         return len(rest) > 0 and bool(rises(self._window, np.minimum(rest / self._most, 1.0)))

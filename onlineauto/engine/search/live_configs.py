@@ -546,6 +546,7 @@ class LiveConfigs:
             model.sums[0] = 0
         if len(self.arrays.ensemble.members.rests):
             ensembles.rest(self.arrays.ensemble, ())
+            ensembles.forget(self.arrays.ensemble)
         if decision.what != "reopen":
             ensembles.begin(self.arrays.ensemble)
         for live in range(1, len(self.configs)):

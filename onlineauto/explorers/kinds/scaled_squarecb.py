@@ -3,10 +3,11 @@
 With K actions, an action whose predicted cost is Δ above the lowest has probability 1 / (K + γ Δ); the best
 action has the rest. After t learnt events, γ = c √(K t) / σ, where c is 0.3 times ``--gamma_scale`` and σ is
 the typical error of the predictions: the root of the mean square of about the last 1,000 errors, or the
-standard deviation of the costs if that is less. In SquareCB, γ is √(K t) divided by the square root of the
-regret of the regression, which grows with σ². So the probabilities are the same in any unit of the costs, and
-exploration fades out sooner where predictions are good. As long as all costs are equal, all actions are
-equally likely.
+standard deviation of the costs if that is less. Where members of the ensemble disagree about the action or
+the best one, σ² is larger by how far they are from the ensemble, the weighted mean square. In SquareCB, γ is
+√(K t) divided by the square root of the regret of the regression, which grows with σ². So the probabilities
+are the same in any unit of the costs, and exploration fades out sooner where predictions are good. As long as
+all costs are equal, all actions are equally likely.
 
 Unlike ``--squarecb``, costs are learnt with importance weights, so learning from a log does not depend on the
 explorer. The least probability of an action is 0.01 / K, so that logs remain useful for other policies.
@@ -74,7 +75,7 @@ class ScaledSquarecb(Explorer):
         import numpy as np
 
         from onlineauto.explorers.pmf_kernels import hold_floor
-        from onlineauto.explorers.ranking_kernels import LEARNT, WORK, typical_error
+        from onlineauto.explorers.ranking_kernels import LEARNT, UNSURE, WORK, typical_error
         from onlineauto.jit import entry_kernel, short_loop
 
         zero, one, largest = np.float32(0), np.float32(1), 1e30
@@ -86,15 +87,15 @@ class ScaledSquarecb(Explorer):
             score: NDArray[np.float32],
             scratch: NDArray[np.float32],
         ) -> None:
-            n, error, gamma = len(score), typical_error(exploration), 0.0
-            if error > 0.0:
-                gamma = min(
-                    exploration.numbers[0] * math.sqrt(np.float64(n * exploration.counts[LEARNT])) / error,
-                    largest,
-                )
+            n, error, unsure = len(score), typical_error(exploration), scratch[UNSURE]
+            scale = exploration.numbers[0] * math.sqrt(np.float64(n * exploration.counts[LEARNT]))
             best, total = score[0], zero
             for i in range(1, n):
                 short_loop()
+                variance, away = error * error, np.float64(unsure[order[0]]) + np.float64(unsure[order[i]])
+                if away < np.inf:  # False for NaN: a score is infinite
+                    variance += away
+                gamma = min(scale / math.sqrt(variance), largest) if error > 0.0 else 0.0
                 difference = np.float64(score[i]) - np.float64(best)
                 if difference >= 0.0:  # False for NaN: both are infinite
                     score[i] = np.float32(1.0 / (np.float64(n) + gamma * difference))

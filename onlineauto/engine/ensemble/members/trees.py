@@ -45,6 +45,7 @@ from onlineauto.learners.tree_records import (
 )
 from onlineauto.learners.trees import (
     TreeBranch,
+    forget_rows,
     make_fit,
     make_row,
     make_trees,
@@ -189,6 +190,10 @@ class BoostedTrees(Member, ClassMember):
         widen(state.trees, wider.trees)
         n = state.trees.base.shape[1]
         wider.trees.base[:, n:] = state.trees.base[:, -1:]
+
+    def forget(self, state: TreesState) -> None:
+        """Forget the rows from before a drift but for the latest ones, and fit these."""
+        forget_rows(state.trees, state.fit, FIRST_OF_COSTS)
 
     def make_scratch(self) -> TreesScratch:
         """Return scratch for the row of an event."""
