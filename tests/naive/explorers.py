@@ -75,7 +75,7 @@ def scaled_squarecb(
     """`unsure` are the mean squared distances of members from the ensemble, by rank."""
     chances = []
     for score, away in zip(scores, unsure, strict=True):
-        deviation = np.sqrt(error**2 + unsure[0] + away)
+        deviation = np.sqrt(error**2 + (unsure[0] + away) / 4)
         gamma = min(scale * np.sqrt(len(scores) * learnt) / deviation, 1e30) if error > 0 else 0.0
         chances.append(F(1 / (len(scores) + gamma * (float(score) - float(scores[0])))))
     return _rest(chances, 0)

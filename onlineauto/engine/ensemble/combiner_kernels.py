@@ -334,8 +334,6 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
     run, score = run_on(context, stream), context.buffers.score
     ensemble, column = run.live.ensemble, ensemble_column(context.buffers)
     begin, end = 0, actions.n
-    if run.task.exploration.sees_errors:
-        context.buffers.explored[UNSURE, :end] = _ZERO
     if not predicts(ensemble):
         if not learns:
             return

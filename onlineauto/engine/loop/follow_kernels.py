@@ -19,7 +19,7 @@ from onlineauto.engine.records.loop import Actions, Cursor, Label, LoopSignal
 from onlineauto.engine.records.search import PLACES, Tally
 from onlineauto.estimators.draw_kernels import DRAWS_SIZE
 from onlineauto.estimators.scale_kernels import SCALE_SIZE
-from onlineauto.explorers.ranking_kernels import PART, note_cost, note_error, note_learnt
+from onlineauto.explorers.ranking_kernels import PART, UNSURE, note_cost, note_error, note_learnt
 from onlineauto.jit import F32, call_at, entry_kernel, kernel, short_loop
 from onlineauto.learners.gradient_kernels import SHARED
 
@@ -98,6 +98,7 @@ def _recall(context: Context, ahead: Ahead, event: int, first: int) -> tuple[Act
         for slot in range(live.n):
             short_loop()
             score[action, slot] = ahead.score[first + action, slot]
+        context.buffers.explored[UNSURE, action] = np.float32(0)
         context.buffers.explored[PART, action] = ahead.score[first + action, ahead.score.shape[1] - 1]
     return actions, label
 

@@ -29,7 +29,7 @@ from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal, Outlie
 from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.estimators.typical_size_kernels import FIRST_EVENTS
-from onlineauto.explorers.ranking_kernels import note_cost, note_error, note_learnt
+from onlineauto.explorers.ranking_kernels import UNSURE, note_cost, note_error, note_learnt
 from onlineauto.features.group_kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.formats.lines.reader_state_kernels import FINE, NAMES, SIZES, SPANS
@@ -123,6 +123,8 @@ def run_events(
                 forget(run.scratch, 0, actions.n_shared)
                 return
         row, exploration = results.rows[event], run.task.exploration
+        if exploration.sees_errors:
+            buffers.explored[UNSURE, : actions.n] = _ZERO
         if run.task.shape == Shape.CB_ADF:
             note_learnt_parts(run, actions, int(label.action) if learns else -1, buffers)
         if exploration.policies > 0:
