@@ -445,7 +445,7 @@ def _check_limits(*, alpha: float, cost_range: tuple[float, float] | None, min_p
         raise OptionError(f"alpha cannot be {alpha}; it is a probability between 0 and 1")
     if cost_range is not None and not cost_range[0] < cost_range[1]:
         raise OptionError(
-            f"the lower end of a range has to be below its upper end: {cost_range[0]}, {cost_range[1]}"
+            f"the lowest cost or reward has to be below the highest: {cost_range[0]}, {cost_range[1]}"
         )
     if min_prob is not None and not 0.0 < min_prob <= 1.0:
         raise OptionError(f"min_prob cannot be {min_prob}; it is a probability above 0")

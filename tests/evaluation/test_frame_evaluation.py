@@ -277,7 +277,7 @@ def test_bad_rows_are_refused_with_their_numbers(change: Any, policy: Any, messa
         ({"cost": "click"}, "name the column of rewards in reward, or that of costs in cost"),
         ({"cost_range": (0, 1)}, "rewards have a reward_range, and costs a cost_range"),
         ({"alpha": 1.0}, "alpha cannot be 1.0"),
-        ({"reward_range": (1, 0)}, "the lower end of a range has to be below"),
+        ({"reward_range": (1, 0)}, "the lowest cost or reward has to be below"),
         ({"min_prob": 0.0}, "min_prob cannot be 0.0"),
     ],
 )
