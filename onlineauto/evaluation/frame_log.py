@@ -66,7 +66,10 @@ class FrameLog:
         if time is not None:
             times = self.column(time)
             refuse([row for row in rows.tolist() if _is_missing(times[row])], f"column {time!r} has no time")
-            rows = np.array(sorted(rows.tolist(), key=times.__getitem__), np.int64)
+            try:
+                rows = np.array(sorted(rows.tolist(), key=times.__getitem__), np.int64)
+            except TypeError:
+                raise InputError(f"column {time!r} has values that cannot be compared") from None
             self.times = [times[row] for row in rows.tolist()]
         self.row = rows
         self.reward, self.probability = sign * rewards[rows], propensity[rows]

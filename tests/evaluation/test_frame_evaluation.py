@@ -181,6 +181,9 @@ def test_rows_are_sorted_by_time() -> None:
     assert other.history == whole.history
     assert [point.time for point in whole.history] == [point.events - 1 for point in whole.history]
     assert evaluate(frame, policies).history[-1].time is None
+    odd = np.array([0, "noon"] * 300, object)
+    with pytest.raises(InputError, match="column 'when' has values that cannot be compared"):
+        evaluate(frame | {"when": odd}, policies, time="when")
 
 
 def test_actions_that_were_never_logged_widen_the_intervals() -> None:
