@@ -31,19 +31,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import OptionError
-from onlineauto.estimators.evaluation_kernels import (
-    AWAITED,
-    IPS,
-    REWARDS,
-    SNIPS,
-    SQUARES,
-    WEIGHTS,
-    Evidence,
-    Logged,
-    bounds_of,
-    evaluate_events,
-    make_evidence,
-)
 from onlineauto.estimators.interval_kernels import (
     BOUND,
     FIRST_BOUND,
@@ -54,7 +41,6 @@ from onlineauto.estimators.interval_kernels import (
     SUMS,
     interval,
 )
-from onlineauto.estimators.scale_kernels import BELOW, FLOOR, HIGH, LOW, OUTSIDE
 from onlineauto.evaluation.evaluation import LOGGED, Bounded
 from onlineauto.evaluation.frame_log import FrameLog, Target
 
@@ -67,6 +53,8 @@ if TYPE_CHECKING:
 
 _POINTS = 200
 """Number of points of the history."""
+_AWAITED = 100
+"""Number of first rows that only teach the range of rewards and the least propensity, if these are learnt."""
 _FEW = 100.0
 """Effective sample size below which an estimate is doubted."""
 
@@ -156,36 +144,23 @@ class FrameEvaluation:
         points: int = _POINTS,
     ) -> None:
         self._log, self._alpha, self._sign = log, alpha, sign
-        self._given_range, self._given_floor = reward_range is not None, min_prob is not None
         self.events, self.skipped = len(log), log.n_rows - len(log)
         logged = Target(np.ones(len(log)), np.zeros(len(log)), {})
         self._targets = {LOGGED: logged, **targets}
-        low, high = (math.inf, -math.inf) if reward_range is None else reward_range
-        self._evidence = {name: make_evidence(low, high, floor=min_prob) for name in self._targets}
-        self._known = _Known(log, self._evidence[LOGGED])
+        self._known = known = _Known(log, reward_range, min_prob)
         self._ends = np.unique(np.linspace(0, len(log), points + 1).astype(np.int64))[1:]  # without 0
-        names = [*self._targets]
-        self._pairs = {
-            (name, other): self._known.sums_of_pair(self._targets[name], self._targets[other], self._ends)
-            for at, name in enumerate(names)
-            for other in names[:at]
-        }
-        width = np.maximum(self._known.high - self._known.low, 0.0)[self._ends]
-        # How much the actions that were never logged can change the value of each policy, at each point.
-        self._slack = {
-            name: np.cumsum(target.missing)[self._ends - 1] / self._ends * width
-            for name, target in self._targets.items()
-        }
-        level = alpha / len(names)
-        self._supported = {
-            name: self._known.supports(target, self._ends, level) for name, target in self._targets.items()
-        }
-        self.history: list[FramePoint] = []
-        done = 0
-        for at, end in enumerate(self._ends.tolist()):
-            self._take(done, end)
-            self._record(at)
-            done = end
+        self._supported: dict[str, NDArray[np.bool_]] = {}
+        self._slack: dict[str, NDArray[np.float64]] = {}
+        self._sums: dict[tuple[str, ...], NDArray[np.float64]] = {}
+        for at, (name, target) in enumerate(self._targets.items()):
+            self._supported[name] = known.supports(target, self._ends, alpha / len(self._targets))
+            # How much the actions that were never logged can change the value of the policy.
+            missing = np.cumsum(target.missing)[self._ends - 1] / self._ends
+            self._slack[name] = missing * np.maximum(known.high - known.low, 0.0)[self._ends]
+            self._sums[name,] = known.sums(target, None, self._ends, is_log=name == LOGGED)
+            for other in [*self._targets][:at]:
+                self._sums[name, other] = known.sums(target, self._targets[other], self._ends)
+        self.history = [self._point(at) for at in range(len(self._ends))]
         self.best = self.history[-1].best
         self.values = [self._value(name) for name in self._targets]
 
@@ -202,18 +177,17 @@ class FrameEvaluation:
         for name in (policy, other):
             if name not in self._targets:
                 raise OptionError(f"there is no policy {name!r}; there are {', '.join(self._targets)}")
-        low, high = self._bounds(policy, other, len(self._ends) - 1)
+        low, high = self._difference(policy, other, len(self._ends) - 1)
         return self._signed(self._estimate(policy) - self._estimate(other), low, high)
 
     def warnings(self) -> Iterator[str]:
         """Yield a sentence for each reason to doubt the values."""
-        scale = self._evidence[LOGGED].floored
         if self.skipped:
             yield f"{self.skipped:,} of {self._log.n_rows:,} rows have no action or no reward: left out"
-        if self._given_range and (beyond := int(scale[OUTSIDE] - scale[BELOW])):
-            yield f"{beyond:,} {self._unit}s were outside the given range; intervals use its bounds instead"
-        if self._given_floor and scale[BELOW]:
-            yield f"{int(scale[BELOW]):,} rows were logged with less than the least probability given"
+        if self._known.beyond:
+            yield f"{self._known.beyond:,} {self._unit}s are outside the given range: taken as its bounds"
+        if self._known.below:
+            yield f"{self._known.below:,} rows were logged with less than the least probability given"
         for value in self.values:
             if not value.is_supported:
                 yield (
@@ -273,41 +247,26 @@ class FrameEvaluation:
         ends = sorted((self._sign * low + 0.0, self._sign * high + 0.0))
         return Bounded(self._sign * min(max(value, low), high) + 0.0, *ends)
 
-    def _take(self, begin: int, end: int) -> None:
-        """Add rows to the evidence of each policy."""
-        log, part, n = self._log, slice(begin, end), end - begin
-        for name, target in self._targets.items():
-            events = Logged(
-                weight=target.weight[part],
-                reward=log.reward[part],
-                probability=log.probability[part],
-                action=np.zeros(n, np.int64),
-                start=np.tile(np.array([0, len(log.choices)]), (n, 1)),
-                predicted=np.zeros(1),
-                pmf=np.zeros(0),
-            )
-            evaluate_events(self._evidence[name], events, self._alpha, np.empty((0, 3, 2)))
-
-    def _record(self, at: int) -> None:
-        """Add the point number `at` to the history, after the evidence of its rows."""
+    def _point(self, at: int) -> FramePoint:
+        """Return the point number `at` of the history."""
         end, times = int(self._ends[at]), self._log.times
-        worse = {name for name in self._targets if self._better_than(name, at)}
-        intervals = {}
-        for name in self._targets:
-            mean = self._signed(0.0, *self._interval(name, at))
-            intervals[name] = mean.low, mean.high
-        best = tuple(name for name in self._targets if name not in worse)
-        self.history.append(FramePoint(end, None if times is None else times[end - 1], intervals, best))
+        bounded = {name: self._signed(0.0, *self._interval(name, at)) for name in self._targets}
+        return FramePoint(
+            end,
+            None if times is None else times[end - 1],
+            {name: (mean.low, mean.high) for name, mean in bounded.items()},
+            tuple(name for name in self._targets if not self._better_than(name, at)),
+        )
 
     def _value(self, name: str) -> FrameValue:
         target, at = self._targets[name], len(self._ends) - 1
-        totals, w = self._evidence[name].totals, target.weight
+        w = target.weight
         heaviest = np.argsort(-w, kind="stable")[:3]
         return FrameValue(
             policy=name,
             estimate=self._signed(self._estimate(name), *self._interval(name, at)),
             worse_than=tuple(self._better_than(name, at)),
-            effective_sample_size=float(totals[WEIGHTS] ** 2 / totals[SQUARES]) if totals[SQUARES] else 0.0,
+            effective_sample_size=float(w.sum() ** 2 / (w @ w)) if w.any() else 0.0,
             mean_weight=float(w.mean()),
             largest_weights=[(int(self._log.row[i]), float(w[i])) for i in heaviest],
             never_logged=target.never_logged,
@@ -316,91 +275,100 @@ class FrameEvaluation:
 
     def _estimate(self, name: str) -> float:
         """Return the self-normalised estimate of the mean reward; 0 without any weight."""
-        totals = self._evidence[name].totals
-        return float(totals[REWARDS] / totals[WEIGHTS]) if totals[WEIGHTS] else 0.0
+        w = self._targets[name].weight
+        return float(w @ self._log.reward / w.sum()) if w.any() else 0.0
 
     def _interval(self, name: str, at: int) -> tuple[float, float]:
-        """Return the present interval of a policy's mean reward."""
-        way = (
-            IPS if name == LOGGED else SNIPS
-        )  # which needs the least propensity, and the log's weights do not
-        low, high = bounds_of(self._evidence[name], way, self._alpha)
-        if math.isinf(low) or not self._supported[name][at]:
-            return -math.inf, math.inf
-        slack, end = self._slack[name][at], self._ends[at]
-        return max(low - slack, self._known.low[end]), min(high + slack, self._known.high[end])
+        """Return bounds on the mean reward of a policy."""
+        low, high = self._bounds_of((name,), at, self._alpha)
+        if math.isinf(low):
+            return low, high
+        end = self._ends[at]
+        return max(low, float(self._known.low[end])), min(high, float(self._known.high[end]))
 
     def _better_than(self, name: str, at: int) -> list[str]:
         """Return the policies that are proved to be better."""
-        return [other for other in self._targets if self._bounds(other, name, at)[0] > 0]
+        return [other for other in self._targets if self._difference(other, name, at)[0] > 0]
 
-    def _bounds(self, policy: str, other: str, at: int) -> tuple[float, float]:
-        """Return bounds on the difference of two mean rewards."""
+    def _difference(self, policy: str, other: str, at: int) -> tuple[float, float]:
+        """Return bounds on the difference of the mean rewards of two policies."""
         if policy == other:
             return 0.0, 0.0
-        if (policy, other) not in self._pairs:
-            low, high = self._bounds(other, policy, at)
-            return -high, -low
+        if (policy, other) in self._sums:
+            k = len(self._targets)
+            return self._bounds_of((policy, other), at, self._alpha / (k * (k - 1) / 2))
+        low, high = self._difference(other, policy, at)
+        return -high, -low
+
+    def _bounds_of(self, names: tuple[str, ...], at: int, level: float) -> tuple[float, float]:
+        """Return bounds on the mean behind some sums; (-inf, inf) while there is too little evidence."""
         n = self._known.observed[self._ends[at]]
-        if not (n and self._supported[policy][at] and self._supported[other][at]):
+        if not (n and all(self._supported[name][at] for name in names)):
             return -math.inf, math.inf
-        low, high = interval(self._pairs[policy, other][at], self._alpha / len(self._pairs))
-        slack = self._slack[policy][at] + self._slack[other][at]
+        low, high = interval(self._sums[names][at], level)
+        slack = sum(float(self._slack[name][at]) for name in names)
         return float(low / n - slack), float(high / n + slack)
 
 
 class _Known:
-    """The range of rewards and the least propensity, as known before each row and after the last one."""
+    """The range of rewards and the largest weight, as known before each row and after the last one."""
 
-    def __init__(self, log: FrameLog, evidence: Evidence) -> None:
-        scale, n, p = evidence.floored, len(log), log.probability
+    def __init__(
+        self, log: FrameLog, reward_range: tuple[float, float] | None, min_prob: float | None
+    ) -> None:
+        n, p, reward = len(log), log.probability, log.reward
+        low, high = (math.inf, -math.inf) if reward_range is None else reward_range
+        floor = 1.0 if min_prob is None else min_prob
         least = p
-        if len(log.choices) > 1:
+        if len(log.choices) > 1:  # an action that was not logged has at most an equal share of the rest
             least = np.where(p < 1.0, np.minimum(p, (1.0 - p) / (len(log.choices) - 1)), p)
-        self.low = np.minimum.accumulate(np.append(scale[LOW], log.reward))
-        self.high = np.maximum.accumulate(np.append(scale[HIGH], log.reward))
-        self.floor = np.minimum.accumulate(np.append(scale[FLOOR], least))
-        self._is_observed = (np.arange(n) >= evidence.totals[AWAITED]) & (self.high > self.low)[:-1]
+        self.beyond = int(np.sum((reward < low) | (reward > high))) if reward_range is not None else 0
+        self.below = int(np.sum(p < floor * (1 - 1e-6))) if min_prob is not None else 0
+        self.low = np.minimum.accumulate(np.append(low, reward))
+        self.high = np.maximum.accumulate(np.append(high, reward))
+        self._most = 1.0 / np.minimum.accumulate(np.append(floor, least))[:-1]
+        awaited = _AWAITED if reward_range is None or min_prob is None else 0
+        self._is_observed = (np.arange(n) >= awaited) & (self.high > self.low)[:-1]
         self.observed = np.append(0, np.cumsum(self._is_observed))
-        self._most = 1.0 / self.floor[:-1]  # the largest weight
         self._low, self._high, reward = (  # rows that are not observed add nothing
-            np.where(self._is_observed, values, 0.0) for values in (self.low[:-1], self.high[:-1], log.reward)
+            np.where(self._is_observed, values, 0.0) for values in (self.low[:-1], self.high[:-1], reward)
         )
         self._reward = np.clip(reward, self._low, self._high)
-        self._middle = (self._low + self._high) / 2
 
-    def sums_of_pair(self, target: Target, other: Target, ends: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the sums of the difference of two policies after numbers of rows, float64[ends, 6]."""
-        apart = np.minimum(target.weight, self._most) - np.minimum(other.weight, self._most)
-        squares = np.where(self._is_observed, apart * apart, 0.0)
+    def sums(
+        self, target: Target, other: Target | None, ends: NDArray[np.int64], *, is_log: bool = False
+    ) -> NDArray[np.float64]:
+        """Return the sums of a policy, or of the difference of two, after numbers of rows, float64[n, 6]."""
+        weight = np.minimum(target.weight, self._most)
+        if other is not None:
+            weight = weight - np.minimum(other.weight, self._most)
+        squares = np.where(self._is_observed, weight * weight, 0.0)
         before, earned = (
             np.append(0.0, np.cumsum(terms)[:-1]) for terms in (squares, squares * self._reward)
         )
-        centre = np.divide(earned, before, out=self._middle.copy(), where=before > 0)
+        centre = np.divide(earned, before, out=(self._low + self._high) / 2, where=before > 0)
         centre = np.clip(centre, self._low, self._high)
-        return self._sums(apart * (self._reward - centre), (self._high - self._low) * self._most, ends)
+        apart = weight * (self._reward - centre)
+        bound = (self._high - self._low) * (1.0 if is_log else self._most)
+        return _sums_of(apart if other is not None else centre + apart, apart, bound, ends)
 
     def supports(self, target: Target, ends: NDArray[np.int64], level: float) -> NDArray[np.bool_]:
         """Return whether the mean weight can be 1 after numbers of rows, but for what was never logged."""
         x = np.where(self._is_observed, np.minimum(target.weight, self._most) + target.missing - 1.0, 0.0)
-        below = self._sums(x, np.where(self._is_observed, 1.0, 0.0), ends)  # no weight is below 0
-        above = self._sums(x, self._most * self._is_observed, ends)
-        return np.array(
-            [
-                interval(low, level)[0] <= 0.0 <= interval(high, level)[1]
-                for low, high in zip(below, above, strict=True)
-            ]
-        )
+        below = _sums_of(x, x, np.where(self._is_observed, 1.0, 0.0), ends)  # no weight is below 0
+        above = _sums_of(x, x, np.where(self._is_observed, self._most, 0.0), ends)
+        both = zip(below, above, strict=True)
+        return np.array([interval(low, level)[0] <= 0 <= interval(high, level)[1] for low, high in both])
 
-    def _sums(
-        self, x: NDArray[np.float64], bound: NDArray[np.float64], ends: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return the sums, for `interval`, of observations that are at most `bound` from 0."""
-        sums = np.zeros((len(ends), SUMS))
-        last = ends - 1
-        sums[:, GAIN], sums[:, GAIN_SQUARES] = np.cumsum(x)[last], np.cumsum(x * x)[last]
-        sums[:, LOSS], sums[:, LOSS_SQUARES] = -sums[:, GAIN], sums[:, GAIN_SQUARES]
-        first = int(np.argmax(bound > 0))
-        sums[last >= first, FIRST_BOUND] = bound[first]
-        sums[:, BOUND] = np.maximum.accumulate(bound)[last]
-        return sums
+
+def _sums_of(
+    x: NDArray[np.float64], apart: NDArray[np.float64], bound: NDArray[np.float64], ends: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return sums for `interval` of observations that are `apart`, at most `bound`, from what was known."""
+    sums, last = np.zeros((len(ends), SUMS)), ends - 1
+    sums[:, GAIN], sums[:, GAIN_SQUARES] = np.cumsum(x)[last], np.cumsum(apart * apart)[last]
+    sums[:, LOSS], sums[:, LOSS_SQUARES] = -sums[:, GAIN], sums[:, GAIN_SQUARES]
+    first = int(np.argmax(bound > 0))
+    sums[last >= first, FIRST_BOUND] = bound[first]
+    sums[:, BOUND] = np.maximum.accumulate(bound)[last]
+    return sums

@@ -13,6 +13,13 @@ import pytest
 from numpy.typing import NDArray
 
 from onlineauto import Evaluation, InputError, OptionError
+from onlineauto.estimators.evaluation_kernels import (
+    SNIPS,
+    Logged,
+    bounds_of,
+    evaluate_events,
+    make_evidence,
+)
 from onlineauto.estimators.paired import ChampionTest
 from onlineauto.evaluation.evaluation import LOGGED
 from onlineauto.evaluation.frame_evaluation import FrameEvaluation
@@ -103,6 +110,26 @@ def test_difference_of_two_policies_equals_that_of_the_champion_test() -> None:
     difference = always.difference("one", "other")  # three pairs share the level
     assert (difference.low, difference.high) == pytest.approx(test.difference)
     assert found.difference("one", LOGGED).low > 0
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_intervals_equal_the_self_normalised_ones_of_a_log(known: bool) -> None:
+    frame = draw(900)
+    w = np.array(POLICIES["middle"])[frame["shown"]] / frame["p"]
+    evidence = make_evidence(*((0, 1) if known else (np.inf, -np.inf)), floor=0.2 if known else None)
+    events = Logged(
+        weight=w,
+        reward=frame["click"],
+        probability=frame["p"],
+        action=np.zeros(900, np.int64),
+        start=np.tile(np.array([0, 3]), (900, 1)),
+        predicted=np.zeros(1),
+        pmf=np.zeros(0),
+    )
+    evaluate_events(evidence, events, 0.05, np.empty((0, 3, 2)))
+    given: dict[str, Any] = {} if known else {"reward_range": None, "min_prob": None}
+    estimate = evaluate(frame, {"middle": everywhere(POLICIES["middle"], 900)}, **given).values[1].estimate
+    assert (estimate.low, estimate.high) == pytest.approx(bounds_of(evidence, SNIPS, 0.05))
 
 
 @pytest.mark.ci
