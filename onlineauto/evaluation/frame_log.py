@@ -48,8 +48,10 @@ class FrameLog:
     ) -> None:
         self._frame = frame
         self._columns = None if isinstance(frame, Mapping) else FrameColumns(frame)
-        actions, rewards = self.column(action), _numbers(self.column(reward), reward)
+        self.n_rows = 0
+        actions = self.column(action)
         self.n_rows = len(actions)
+        rewards = _numbers(self.column(reward), reward)
         propensity = _numbers(self.column(probability), probability)
         for name, values in ((reward, rewards), (probability, propensity)):
             if values.shape != (self.n_rows,):
@@ -58,6 +60,8 @@ class FrameLog:
         rows = np.flatnonzero(logged)
         if not len(rows):
             raise InputError(f"no row of the frame has both {action!r} and {reward!r}")
+        nested = [row for row in rows.tolist() if isinstance(actions[row], list | dict)]
+        refuse(nested, f"column {action!r} has lists, which are no actions")
         refuse(rows[np.isinf(rewards[rows])], f"column {reward!r} has infinite values")
         p = propensity[rows]
         bad = rows[~((p > 0) & (p <= 1))]
@@ -93,7 +97,10 @@ class FrameLog:
             return list(self._columns.values(name) if array is None else array.to_pylist())
         if name not in self._frame:
             raise InputError(f"there is no column {name!r}; there are {', '.join(map(str, self._frame))}")
-        return _values(self._frame[name])
+        values = _values(self._frame[name])
+        if len(values) != (self.n_rows or len(values)):
+            raise InputError(f"column {name!r} has {len(values)} values, and others have {self.n_rows}")
+        return values
 
     def target(self, name: str, policy: PolicyColumn) -> Target:
         """Return a target policy on the rows of the log."""

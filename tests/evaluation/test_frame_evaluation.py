@@ -279,6 +279,7 @@ def test_rows_without_a_reward_are_left_out() -> None:
         ({"click": [np.inf, 1.0]}, "of", "column 'click' has infinite values: row 0"),
         ({"click": [np.nan, np.nan]}, "of", "no row of the frame has both 'shown' and 'click'"),
         ({"click": ["x", "y"]}, "of", "click: these are a str, and not numbers"),
+        ({"shown": [["a"], ["b"]]}, "of", "column 'shown' has lists, which are no actions: row 0, 1"),
         ({}, "missing", "there is no column 'missing'; there are shown, click, p, of"),
         ({"of": [0.5, 1.5]}, "of", "of: a probability is from 0 to 1: row 1"),
         ({"of": [0.5, None]}, "of", "of: a probability is from 0 to 1: row 1"),
@@ -298,6 +299,11 @@ def test_bad_rows_are_refused_with_their_numbers(change: Any, policy: Any, messa
     if message != "of: these are a list, and not numbers, the same for each row":  # which polars refuses
         with pytest.raises(InputError, match=message):
             evaluate(polars.DataFrame(frame), {"of": policy})
+
+
+def test_columns_of_other_lengths_are_refused() -> None:
+    with pytest.raises(InputError, match="column 'when' has 3 values, and others have 10"):
+        evaluate(draw(10) | {"when": np.arange(3)}, {}, time="when")
 
 
 @pytest.mark.parametrize(
