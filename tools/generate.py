@@ -174,15 +174,18 @@ def _needs(needs: Needs) -> Iterator[str]:
 
 
 def _type_lines(*, others: bool) -> Iterator[str]:
-    """Yield the fields of `LearnerOptions`, or those that only `Options` has."""
+    """Yield the fields of `LearnerOptions`, or those that only `Options` has: other options, and aliases."""
     for group in REGISTRY.groups:
-        options = [each for each in options_of(group) if _is_other(each) == others]
-        if options:
+        lines = [
+            f"    {name}: {_type_of(option)} | None"
+            for option in options_of(group)
+            for at, name in enumerate(filter(None, (option.keyword, option.field, *option.aliases)))
+            if others == (_is_other(option) or at > 0)
+        ]
+        if lines:
             yield ""
             yield f"    # {title_of(group)}"
-        for option in options:
-            for name in filter(None, (option.keyword, option.field, *option.aliases)):
-                yield f"    {name}: {_type_of(option)} | None"
+            yield from lines
 
 
 def _is_other(option: Option) -> bool:
