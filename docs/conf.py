@@ -1,5 +1,6 @@
 """How Sphinx builds the documentation: ``.ci/docs``."""
 
+import os
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -47,7 +48,7 @@ html_extra_path = ["llms.txt"]
 html_css_files = ["own.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_theme_options = {
+html_theme_options: dict[str, object] = {
     "logo": {"text": "onlineauto"},
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
@@ -59,6 +60,13 @@ html_theme_options = {
     "pygments_light_style": "friendly",
     "pygments_dark_style": "github-dark",
 }
+# Where the site is, with a folder for each version, and `versions.json`, which lists them for the switcher.
+if site := os.environ.get("ONLINEAUTO_DOCS_URL", ""):
+    html_theme_options |= {
+        "switcher": {"json_url": f"{site}/versions.json", "version_match": version},
+        "check_switcher": False,  # the list is published after the pages
+        "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    }
 html_sidebars = {"index": [], "glossary": []}
 
 linkcheck_timeout = 20

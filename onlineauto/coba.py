@@ -46,7 +46,7 @@ class AutoMLLearner(Learner):  # type: ignore[misc]  # coba has no types
     """
 
     def __init__(
-        self, live_configs: int | None = 4, epsilon: float = 0.05, seed: int = 1, **options: Any
+        self, *, live_configs: int | None = 4, epsilon: float = 0.05, seed: int = 1, **options: Any
     ) -> None:
         self._given = {"live_configs": live_configs, "epsilon": epsilon, **options}
         self._draw = PMFInfoPredictor(self._pmf, seed)

@@ -15,6 +15,13 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = [
     "CompilerError",
     "EventTypeError",
@@ -27,12 +34,42 @@ __all__ = [
     "StoreError",
     "UnreachableError",
     "WorkersError",
+    "deprecated",
     "install_hint",
     "kind_of",
     "short_repr",
 ]
 
 _SHOWN = 80
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def deprecated(*, since: str, removal: str, use: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Return a decorator of a function, whose callers get a `DeprecationWarning` that says what to `use`.
+
+    >>> @deprecated(since="1.2", removal="2.0", use="new")
+    ... def old() -> int:
+    ...     "Return one."
+    ...     return 1
+    >>> print(old.__doc__)
+    Return one.
+    <BLANKLINE>
+    Deprecated since version 1.2, will be removed in 2.0: use new.
+    """
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        @wraps(function)
+        def warn(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            message = f"{function.__qualname__} is deprecated since version {since} and will be removed in "
+            warnings.warn(f"{message}{removal}: use {use}", DeprecationWarning, stacklevel=2)
+            return function(*args, **kwargs)
+
+        note = f"Deprecated since version {since}, will be removed in {removal}: use {use}."
+        warn.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n{note}"
+        return warn
+
+    return decorate
 
 
 def install_hint(extra: str) -> str:

@@ -64,6 +64,8 @@ def test_automl_takes_no_options_of_the_command_line() -> None:
     names = set(Options.__annotations__) - set(LearnerOptions.__annotations__)
     assert {"data", "help", "version", "predictions", "automl", "seed"} <= names
     assert {"epsilon", "quiet", "json", "members", "passes", "loss"} <= set(LearnerOptions.__annotations__)
+    aliases = {"loss_function", "lease", "driver_output_off"}
+    assert aliases <= names, "models in Python have one spelling of each option"
 
 
 def test_a_table_replaces_the_text_between_its_comments() -> None:

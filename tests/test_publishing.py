@@ -33,6 +33,10 @@ def test_pages_of_llms_txt_exist() -> None:
     assert [link for link in links if not (ROOT / "docs" / f"{link}.md").is_file()] == []
 
 
+def test_release_notes_are_short() -> None:
+    assert len((ROOT / "docs" / "release-notes-1.0.md").read_text("utf-8").splitlines()) <= 60
+
+
 def test_workflows_call_scripts_that_exist() -> None:
     workflows = "".join(path.read_text("utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml"))
     scripts = set(re.findall(r"run: (\.ci/\w+)", workflows))

@@ -1,4 +1,4 @@
-"""Write what is generated from the registries: types of options, and tables of options and members.
+"""Write what is generated: types of options, tables of options and members, and the names of the public API.
 
 ``python -m tools.generate`` rewrites the files that are not current. With ``--check`` it only names them.
 """
@@ -17,6 +17,7 @@ from onlineauto.engine.options.registry import COMMAND_LINE
 from onlineauto.engine.records.ensemble import MOST_ACTIONS
 from onlineauto.options import options_of, title_of
 from onlineauto.workspace.options import REGISTRY
+from tools.public_api import public_api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -108,6 +109,7 @@ GENERATED: Final[dict[str, Callable[[str], str]]] = {
     "docs/reference/options.md": option_tables,
     "docs/reference/members.md": member_table,
     "onlineauto/workspace/option_types.py": option_types,
+    "tools/public_api.txt": public_api,
 }
 """Functions that return the new text of a file, given its old text."""
 
@@ -172,15 +174,18 @@ def _needs(needs: Needs) -> Iterator[str]:
 
 
 def _type_lines(*, others: bool) -> Iterator[str]:
-    """Yield the fields of `LearnerOptions`, or those that only `Options` has."""
+    """Yield the fields of `LearnerOptions`, or those that only `Options` has: other options, and aliases."""
     for group in REGISTRY.groups:
-        options = [each for each in options_of(group) if _is_other(each) == others]
-        if options:
+        lines = [
+            f"    {name}: {_type_of(option)} | None"
+            for option in options_of(group)
+            for at, name in enumerate(filter(None, (option.keyword, option.field, *option.aliases)))
+            if others == (_is_other(option) or at > 0)
+        ]
+        if lines:
             yield ""
             yield f"    # {title_of(group)}"
-        for option in options:
-            for name in filter(None, (option.keyword, option.field, *option.aliases)):
-                yield f"    {name}: {_type_of(option)} | None"
+            yield from lines
 
 
 def _is_other(option: Option) -> bool:

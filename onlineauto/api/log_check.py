@@ -14,13 +14,17 @@ import msgspec
 import numpy as np
 
 from onlineauto.api.decisions.joining import Joined, lines_in
+from onlineauto.api.tables import is_frame
 from onlineauto.engine.stream.source import read_blocks, rules_of
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import LOGGED, Evaluation
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.hash_constants import GOLDEN
+from onlineauto.formats.datasets.frame import FrameColumns
 from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.formats.options import format_of
+from onlineauto.interop.frames import from_frame
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -44,6 +48,10 @@ _ENOUGH = 100
 """Least number of events on which a finding about frequencies is based."""
 _EXPLAINED = 0.98
 """Share of the variance of costs from which on a feature is reported as a leak."""
+_COLUMNS = frozenset(
+    ("context", "actions", "event", "choices", "cost", "reward", "probability", "weight", "time")
+)
+"""Names of columns of a frame."""
 _SURE = 6.0
 """Number of standard errors from which on frequencies and probabilities disagree."""
 
@@ -120,19 +128,21 @@ def check_log(
     Parameters
     ----------
     source : path, list of paths, bytes, iterable or frame of events
-        The log, as for `onlineauto.Workspace.fit`.
+        The log, as for `onlineauto.Workspace.fit`, or a frame of pandas, polars or arrow.
     policies : mapping of str to Workspace, optional
-        Policies to be evaluated on the log, which must be in files and read by the same options; the report
-        says how many events support each.
+        Policies to be evaluated on the log, which must be a frame, a list of blocks or in files, and read by
+        the same options; the report says how many events support each.
     progress : callable, optional
         Called with the number of events so far.
     options
-        Options of reading, as on the command line: ``dsjson=True``, ``columns="columns.toml"``.
+        Options of reading, as on the command line: ``dsjson=True``, ``columns="columns.toml"``. With a frame
+        the columns of `onlineauto.interop.from_frame`, and `time`, by which its rows are in order:
+        ``check_log(frame, actions="article", reward="click", probability="p", time="when")``.
 
     Raises
     ------
     InputError
-        If the log cannot be read at all, or is not in files and there are policies.
+        If the log cannot be read at all, or can be read only once and there are policies.
     OptionError
         If an option is not valid, or a policy reads events by other options.
 
@@ -144,15 +154,20 @@ def check_log(
     error duplicate-actions 3
     warning constant-cost 3
     """
+    check = LogCheck()
+    if is_frame(source):
+        source, options = check.add_frame(source, options)
     reading = Workspace(**{"cb_adf": True, "missing_probability": "uniform", **options})
     configuration = reading.configuration
     for name, policy in (policies or {}).items():
         if _rules(policy) != _rules(reading):
             raise OptionError(f"policy {name} reads events by other options than the log: give it the same")
     paths = _paths_of(source)
-    if policies and paths is None:
-        raise InputError("policies need a log in files: it is read twice")
-    check = LogCheck(several_files=paths is not None and len(paths) > 1)
+    if policies and paths is None and not isinstance(source, bytes | list):
+        raise InputError(
+            "policies need a log that can be read twice: files, bytes, a frame or a list of blocks"
+        )
+    check.several_files = paths is not None and len(paths) > 1
     is_log = format_of(configuration).log
     sources: Any = source
     if paths is not None:
@@ -162,7 +177,10 @@ def check_log(
         if progress is not None:
             progress(check.n_events)
     if policies:
-        _add_support(check, policies, paths or [], is_log=is_log)
+        again: Any = source
+        if paths is not None:  # joined again: a pass counts the problems of its lines
+            again = [Joined(path).file() if is_log and path.is_file() else path for path in paths]
+        _add_support(check, policies, again)
     return check.report()
 
 
@@ -182,15 +200,10 @@ def _paths_of(source: Sources) -> list[Path] | None:
     return None
 
 
-def _add_support(
-    check: LogCheck, policies: Mapping[str, Workspace], paths: Sequence[Path], *, is_log: bool
-) -> None:
+def _add_support(check: LogCheck, policies: Mapping[str, Workspace], source: Sources) -> None:
     """Evaluate policies on a log, and report their support; or why they cannot be evaluated."""
-    evaluation = Evaluation(policies)
     try:
-        # Joined again: a pass counts the problems of its lines.
-        sources = [Joined(path).file() if is_log and path.is_file() else path for path in paths]
-        values = evaluation.run(sources)
+        values = Evaluation(policies).run(source)
     except InputError as error:
         check.findings.append(Finding("error", "no-support", 1, [], f"policies cannot be evaluated: {error}"))
         return
@@ -235,15 +248,16 @@ class _Places:
 class LogCheck:
     """Collects findings over the blocks of a log."""
 
-    def __init__(self, *, several_files: bool = False) -> None:
+    def __init__(self) -> None:
         self.diagnostics = Diagnostics()
         self.findings: list[Finding] = []
         self.n_events = 0
         self._n_labelled = 0
-        self._several_files = several_files
+        self.several_files = False
+        self._is_frame = False
         self._joined: list[Joined] = []
         self._ids: set[str] = set()
-        self._latest: datetime | None = None
+        self._latest: Any = None
         self._places: dict[str, _Places] = {}
         self._costs = np.zeros(3)  # number, sum, sum of squares
         self._followed = np.zeros(3)  # the same, of the events whose features are followed
@@ -364,6 +378,23 @@ class LogCheck:
                 values.n += 1
                 values.sums += value, value * value, cost, cost * cost, value * cost
 
+    def add_frame(self, frame: Any, options: Mapping[str, Any]) -> tuple[list[Block], dict[str, Any]]:
+        """Check what is in no block, and return the blocks of a frame and the options that name no column."""
+        self._is_frame = True
+        columns = {name: value for name, value in options.items() if name in _COLUMNS}
+        time = columns.pop("time", None)
+        if time is not None:
+            read = FrameColumns(frame)
+            array = read.array(time)
+            times = read.values(time) if array is None else array.to_pylist()
+            try:
+                for row, value in enumerate(times):
+                    self._add_time(_time_of(value) if isinstance(value, str) else value, f"row {row}")
+            except TypeError:
+                raise InputError(f"column {time!r} has values that cannot be compared: row {row}") from None
+        rest = {name: value for name, value in options.items() if name not in _COLUMNS}
+        return list(from_frame(frame, **columns, problems=self.diagnostics, strict=False)), rest
+
     def open(self, path: Path) -> BinaryIO:
         """Check the lines of a log in dsjson, and return its decisions, joined with later rewards."""
         self._add_decisions(path)
@@ -374,7 +405,7 @@ class LogCheck:
     def _add_decisions(self, path: Path) -> None:
         """Check what events do not have: ids, rankings, all probabilities, times."""
         decoder = msgspec.json.Decoder(_Decision)
-        file = f"{path}, " if self._several_files else ""
+        file = f"{path}, " if self.several_files else ""
         for number, line in enumerate(lines_in(path), 1):
             try:
                 decision = decoder.decode(line)
@@ -393,11 +424,15 @@ class LogCheck:
                 self._place("repeated-ids").add(place)
             elif decision.event_id is not None and len(self._ids) < 40 * _TRACKED:
                 self._ids.add(decision.event_id)
-            time = _time_of(decision.time)
-            if time is not None:
-                if self._latest is not None and time < self._latest:
-                    self._place("times-go-back").add(place)
-                self._latest = time if self._latest is None else max(self._latest, time)
+            self._add_time(_time_of(decision.time), place)
+
+    def _add_time(self, time: Any, place: str) -> None:
+        """Compare a time with the latest one before; None and NaN are none."""
+        if time is None or time != time:
+            return
+        if self._latest is not None and time < self._latest:
+            self._place("times-go-back").add(place)
+        self._latest = time if self._latest is None else max(self._latest, time)
 
     def add_support(self, policy: str, events: int, sample_size: float) -> None:
         """Report how many events support a policy."""
@@ -428,8 +463,13 @@ class LogCheck:
     def _problems(self) -> Iterator[Finding]:
         sources = [self.diagnostics, *(joined.problems for joined in self._joined)]
         for code, count in sum((problems.counts for problems in sources), Counter()).most_common():
+            if code == ProblemCode.NO_LABEL:
+                continue  # these events are counted as unlabelled
             kept = [problem for problems in sources for problem in problems.kept if problem.code == code]
-            places = [f"line {problem.line}" for problem in kept[:_FEW]]
+            places = [
+                f"row {problem.line - 1}" if self._is_frame else f"line {problem.line}"
+                for problem in kept[:_FEW]
+            ]
             yield Finding("error", "malformed", count, places, str(kept[0]) if kept else code.name)
         unmatched = sum(joined.unmatched for joined in self._joined)
         if unmatched:
@@ -511,6 +551,16 @@ class LogCheck:
             if spread > 0 and self._explained(groups, n) >= _EXPLAINED:
                 leaks.add(namespace)
                 yield Finding("error", "leak", 1, [], f"namespace {_LEAKS.format(namespace)}")
+        constant = [
+            values
+            for values in self._features.values()
+            if len(self._groups[values.namespace]) > 1 and _is_constant(values, self._followed[0])
+        ]
+        if constant and n >= _ENOUGH:
+            names = sorted({repr(values.namespace) for values in constant})
+            message = f"features of the context are the same in all events, in {', '.join(names[:_FEW])}"
+            places = [values.place for values in constant[:_FEW]]
+            yield Finding("note", "constant", len(constant), places, message)
         for values in self._features.values():
             if values.namespace in leaks or values.n < _ENOUGH or not spread > 0:
                 continue
@@ -544,7 +594,7 @@ _MESSAGES: Mapping[str, tuple[Severity, str]] = {
     "repeated-ids": ("warning", "decisions have the EventId of an earlier one: rewards go to the first"),
     "times-go-back": (
         "warning",
-        "decisions have an earlier Timestamp than one before: learn a log in the order of time",
+        "decisions have an earlier time than one before: learn a log in the order of time",
     ),
     "duplicate-actions": (
         "error",
@@ -556,6 +606,12 @@ _MESSAGES: Mapping[str, tuple[Severity, str]] = {
     ),
 }
 """Severity and message of findings that are counted."""
+
+
+def _is_constant(values: _Values, n: float) -> bool:
+    """Return whether all `n` events have a feature with the same value."""
+    v, vv = values.sums[:2]
+    return values.n == n and bool(vv * n - v * v <= 1e-9 * vv * n)
 
 
 def _by_value(values: _Values) -> float:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.stream.source import Sources
+    from onlineauto.evaluation.frame_evaluation import FrameEvaluation
+    from onlineauto.evaluation.frame_log import PolicyColumn
     from onlineauto.features.block import Block
 
 LOGGED = "(as logged)"
@@ -172,6 +174,112 @@ class Evaluation:
         self._losses = dict.fromkeys((LOGGED, *policies), 0.0)
         self._weight = 0.0
         self._first_weight = np.zeros(0, np.float32)
+
+    @staticmethod
+    def from_frame(
+        frame: Any,
+        policies: Mapping[str, PolicyColumn],
+        *,
+        action: str,
+        probability: str,
+        reward: str | None = None,
+        cost: str | None = None,
+        time: str | None = None,
+        choices: Sequence[Any] | None = None,
+        alpha: float = 0.05,
+        reward_range: tuple[float, float] | None = None,
+        cost_range: tuple[float, float] | None = None,
+        min_prob: float | None = None,
+    ) -> FrameEvaluation:
+        r"""Evaluate policies on decisions that any program has logged, one in each row of a frame.
+
+        A policy is one of these, for all rows of the frame:
+
+        * the name of a column, an array, or a function that takes the frame and returns an array: floats are
+          the policy's probabilities of the logged action; rows of floats are those of all `choices`, in
+          order; anything else is the action that the policy takes;
+        * a mapping of each action to the column of its probabilities.
+
+        Parameters
+        ----------
+        frame : DataFrame of pandas or polars, Table of pyarrow, or mapping of str to array
+            The logged decisions. Rows without an action or a reward are left out and counted.
+        policies : mapping of str to policy
+            The policies, by name. They must not depend on rewards of the same or of later rows.
+        action, probability : str
+            Columns of the logged action and of its propensity, above 0 and at most 1.
+        reward, cost : str
+            Column of rewards, or of costs.
+        time : str, optional
+            Column by which rows are sorted; by default rows are in order of time.
+        choices : sequence, optional
+            All actions. By default those that were logged, sorted.
+        alpha : float, default 0.05
+            Probability that the set of best policies is ever wrong, in (0, 1); and for each policy, that the
+            interval of its value is.
+        reward_range, cost_range : tuple of (float, float), optional
+            Lowest and highest reward or cost. By default it is learnt, as by `Evaluation`.
+        min_prob : float, optional
+            Smallest probability that the logging policy assigns to any action; by default it is learnt, too.
+
+        Returns
+        -------
+        FrameEvaluation
+            Values of all policies, the support of each, and the set of best ones.
+
+        Raises
+        ------
+        PackageError
+            If the frame is not a mapping, and pyarrow is not installed.
+        InputError
+            If a column is missing, or a row is invalid; the message has its number.
+        OptionError
+            If a parameter is out of range.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> draw = np.random.default_rng(1)
+        >>> shown = draw.integers(0, 2, 4000)
+        >>> frame = {"shown": shown, "click": draw.random(4000) < 0.1 + 0.1 * shown, "p": np.full(4000, 0.5)}
+        >>> policies = {"always 0": np.full(4000, 0), "always 1": np.full(4000, 1)}
+        >>> found = Evaluation.from_frame(
+        ...     frame, policies, action="shown", reward="click", probability="p", reward_range=(0, 1)
+        ... )
+        >>> [(value.policy, round(value.estimate.value, 2), value.worse_than) for value in found.values[1:]]
+        [('always 0', 0.1, ('(as logged)', 'always 1')), ('always 1', 0.21, ())]
+        >>> found.best
+        ('always 1',)
+
+        Source: `onlineauto.evaluation.frame_evaluation` for the set.
+        """
+        from onlineauto.evaluation.frame_evaluation import FrameEvaluation
+        from onlineauto.evaluation.frame_log import FrameLog
+
+        if (reward is None) == (cost is None):
+            raise OptionError("name the column of rewards in reward, or that of costs in cost")
+        if (cost_range if cost is None else reward_range) is not None:
+            raise OptionError("rewards have a reward_range, and costs a cost_range")
+        given = cost_range if reward is None else reward_range
+        _check_limits(alpha=alpha, cost_range=given, min_prob=min_prob)
+        if LOGGED in policies:
+            raise OptionError(
+                f"a policy cannot have the name {LOGGED}, which is that of the logged decisions"
+            )
+        sign = 1.0 if cost is None else -1.0
+        log = FrameLog(
+            frame,
+            action=action,
+            reward=str(reward if cost is None else cost),
+            probability=probability,
+            time=time,
+            choices=choices,
+            sign=sign,
+        )
+        if cost is not None and given is not None:
+            given = -given[1], -given[0]
+        targets = {name: log.target(name, policy) for name, policy in policies.items()}
+        return FrameEvaluation(log, targets, alpha=alpha, reward_range=given, min_prob=min_prob, sign=sign)
 
     def run(self, source: Sources) -> list[PolicyValue]:
         """Evaluate the policies on a whole log and return their values; see `stream`."""
@@ -329,10 +437,16 @@ def _check(
             raise OptionError(
                 f"{name}: a policy with --keep_unrewarded does not predict all events; leave it out"
             )
+    _check_limits(alpha=alpha, cost_range=cost_range, min_prob=min_prob)
+
+
+def _check_limits(*, alpha: float, cost_range: tuple[float, float] | None, min_prob: float | None) -> None:
     if not 0.0 < alpha < 1.0:
         raise OptionError(f"alpha cannot be {alpha}; it is a probability between 0 and 1")
     if cost_range is not None and not cost_range[0] < cost_range[1]:
-        raise OptionError(f"the lowest cost has to be below the highest: {cost_range[0]}, {cost_range[1]}")
+        raise OptionError(
+            f"the lowest cost or reward has to be below the highest: {cost_range[0]}, {cost_range[1]}"
+        )
     if min_prob is not None and not 0.0 < min_prob <= 1.0:
         raise OptionError(f"min_prob cannot be {min_prob}; it is a probability above 0")
 

@@ -36,6 +36,7 @@ def from_frame(
     label: str | None = None,
     weight: str | None = None,
     problems: Diagnostics | None = None,
+    strict: bool = True,
     events_per_block: int = 4096,
     hash: str = "strings",  # noqa: A002 - the option's name
     hash_seed: int = 0,
@@ -75,6 +76,8 @@ def from_frame(
         If rows are actions, the first row's weight counts.
     problems : Diagnostics, optional
         Counts and locates events without a label.
+    strict : bool
+        False: rows that are invalid are left out and counted in `problems`, as in files.
     events_per_block : int
         Number of events in each block.
     hash, hash_seed : str, int
@@ -135,7 +138,7 @@ def from_frame(
         encoder,
         choices=described.choices or (),
         uniform=False,
-        report=InMemory(problems),
+        report=InMemory(problems, strict),
         values={name: columns.values(name) for name in features if columns.array(name) is None},
     )
     table = decoder.table(batch, 0)

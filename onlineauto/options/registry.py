@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, get_annotations
 from keyword import iskeyword
 from numbers import Integral, Real
 from pathlib import Path
@@ -183,7 +183,7 @@ def title_of(group: Group) -> str:
 
 
 def _declarations(group: Group) -> Iterator[Option]:
-    hints, own = get_type_hints(group), vars(group).get("__annotations__", {})
+    hints, own = get_type_hints(group), get_annotations(group)
     for declared in sorted(fields(group), key=lambda each: each.name not in own):  # inherited options last
         metadata: Mapping[str, Any] = declared.metadata
         if _KEY not in metadata:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from onlineauto.pictures.picture import Picture, name_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
 _MOST_LETTERS: Final = 44
 Point = tuple[int, float, float]
@@ -31,6 +31,9 @@ def values(
     *,
     alpha: float = 0.05,
     title: str = "What each policy would have cost",
+    note: str | None = None,
+    unit: str = "cost",
+    worse: Container[str] = (),
     dark: bool = False,
 ) -> Picture:
     """Draw the estimated cost of each policy with its interval, and the narrowing of the intervals.
@@ -45,11 +48,17 @@ def values(
         Probability that an interval is ever wrong.
     title : str
         Title of the picture.
+    note, unit : str
+        A sentence below the title; what is estimated: ``"cost"`` or ``"reward"``.
+    worse : container of str
+        Policies whose marks are hollow.
     dark : bool
         True for a dark background.
     """
     share = f"{100 * (1 - alpha):g} %"
-    note = f"Doubly robust, with {share} confidence sequences, which hold after every event. Lower is better."
+    note = note or (
+        f"Doubly robust, with {share} confidence sequences, which hold after every event. Lower is better."
+    )
     height = max(3.6, 1.9 + 0.42 * len(estimates))
     picture = Picture(11, height, title=title, note=note, dark=dark)
     with picture.drawing() as look:
@@ -59,7 +68,8 @@ def values(
             if math.isfinite(each.low) and math.isfinite(each.high):
                 ends.hlines(row, each.low, each.high, color=colour, linewidth=6, alpha=0.35)
                 ends.vlines([each.low, each.high], row - 0.16, row + 0.16, color=colour, linewidth=1.2)
-            ends.plot([each.value], [row], "o", color=colour, markersize=6)
+            inside = look.paper if policy in worse else colour
+            ends.plot([each.value], [row], "o", color=colour, markersize=6, markerfacecolor=inside)
             known = list(_after_first_narrowing(growth.get(policy, ())))
             if known:
                 events, low, high = zip(*known, strict=True)
@@ -71,7 +81,7 @@ def values(
             label.set_color(look.ink)
         ends.spines["left"].set_visible(False)
         ends.set_title("At the end")
-        ends.set_xlabel("average cost")
+        ends.set_xlabel(f"average {unit}")
         course.set_title("As events came in")
         course.xaxis.set_major_formatter("{x:,.0f}")
         course.set_xlabel("labelled events")

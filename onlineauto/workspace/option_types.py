@@ -34,7 +34,6 @@ class LearnerOptions(TypedDict, total=False):
 
     # Output
     quiet: bool | None
-    driver_output_off: bool | None
 
     # Run
     testonly: bool | None
@@ -83,7 +82,6 @@ class LearnerOptions(TypedDict, total=False):
 
     # Loss and prediction
     loss: Word | None
-    loss_function: Word | None
     quantile_tau: float | None
     expectile_q: float | None
     logistic_min: float | None
@@ -174,7 +172,6 @@ class LearnerOptions(TypedDict, total=False):
     search: Word | Sequence[Word] | None
     interaction_type: Word | None
     default_lease: int | None
-    lease: int | None
     priority_type: Word | None
     priority_challengers: int | None
     estimator: Word | None
@@ -211,6 +208,7 @@ class Options(LearnerOptions, total=False):
     raw_predictions: Word | None
     progress: Word | None
     audit: bool | None
+    driver_output_off: bool | None
     extra_metrics: Word | None
     journal: Word | None
     version: bool | None
@@ -251,7 +249,11 @@ class Options(LearnerOptions, total=False):
     hash_bits: int | None
     bit_precision: int | None
 
+    # Loss and prediction
+    loss_function: Word | None
+
     # AutoML
     live_configs: int | None
     automl: int | None
+    lease: int | None
     verbose_metrics: bool | None

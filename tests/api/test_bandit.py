@@ -252,7 +252,7 @@ def test_a_forged_class_in_a_model_is_an_error_of_one_line() -> None:
 
 
 def _searched() -> AutoML:
-    bandit = AutoML(lease=100, begin_with=["user*price"], seed=2)
+    bandit = AutoML(default_lease=100, begin_with=["user*price"], seed=2)
     serve(bandit, 1500)
     return bandit
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import pandas
+import polars
+import pyarrow
 import pytest
 
-from onlineauto import OptionError, Workspace, datasets
+from onlineauto import InputError, OptionError, Workspace, datasets
 from onlineauto.api.log_check import LogReport, check_log
 from onlineauto.cli.main import main
 
@@ -184,6 +189,72 @@ def test_times_are_compared_as_times(later: str, tmp_path: Path) -> None:
         line["Timestamp"] = time
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert "times-go-back" not in codes(check_log(path, dsjson=True))
+
+
+COLUMNS: dict[str, Any] = {
+    "context": ["user", "site"],
+    "actions": "item",
+    "reward": "click",
+    "probability": "p",
+}
+
+
+def table(n: int = 400) -> dict[str, list[Any]]:
+    """Return a sound log in columns."""
+    draw = random.Random(4)
+    return {
+        "user": [f"u{draw.randrange(9)}" for _ in range(n)],
+        "site": [f"s{draw.randrange(3)}" for _ in range(n)],
+        "item": [draw.choice(ARMS) for _ in range(n)],
+        "click": [float(draw.random() < 0.4) for _ in range(n)],
+        "p": [1 / 3] * n,
+        "when": [datetime(2026, 1, 1) + timedelta(minutes=row) for row in range(n)],
+    }
+
+
+@pytest.mark.parametrize("kind", [pandas.DataFrame, polars.DataFrame, pyarrow.table])
+def test_faults_of_a_frame_are_found_by_row(kind: Any) -> None:
+    columns = table()
+    assert codes(check_log(kind(columns), **COLUMNS, time="when")) == {}
+    columns["p"][5:7] = [1.5, 0.0]
+    columns["click"][9] = None
+    columns["when"][20] = columns["when"][3]
+    columns["site"] = ["only"] * 400
+    report = check_log(kind(columns), **COLUMNS, time="when")
+    found = {finding.code: finding.places for finding in report.findings}
+    assert {
+        place for finding in report.findings if finding.code == "malformed" for place in finding.places
+    } == {
+        "row 5",
+        "row 6",
+    }
+    assert found["times-go-back"] == ["row 20"]
+    assert codes(report)["constant"] == "note"
+    assert (report.events, report.labelled) == (398, 397)
+
+
+def test_support_of_a_policy_on_a_frame() -> None:
+    policies = {"uniform": Workspace(cb_explore_adf=True, epsilon=1.0)}
+    report = check_log(pandas.DataFrame(table()), **COLUMNS, policies=policies)
+    (finding,) = (finding for finding in report.findings if finding.code == "support")
+    assert (finding.severity, finding.count) == ("note", 400)
+    with pytest.raises(InputError, match="policies need a log that can be read twice"):
+        check_log(iter([]), policies=policies)
+
+
+def test_times_that_cannot_be_compared_are_refused() -> None:
+    frame = pandas.DataFrame(table() | {"when": [datetime(2026, 1, 1), 3] * 200})
+    with pytest.raises(InputError, match="column 'when' has values that cannot be compared: row 1"):
+        check_log(frame, **COLUMNS, time="when")
+
+
+def test_constant_feature_of_a_namespace_is_a_note() -> None:
+    events = [event.replace("|user ", "|user price:3 ") for event in log()]
+    (finding,) = check_log("".join(events).encode()).findings
+    assert (finding.code, finding.count) == ("constant", 1)
+    assert finding.message == "features of the context are the same in all events, in 'user'"
+    varied = [event.replace("price:3", f"price:{3 + number % 2}") for number, event in enumerate(events)]
+    assert found(varied) == {}
 
 
 def test_policy_that_reads_by_other_options_is_rejected(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_missing_probabilities_can_be_declared_uniform() -> None:
             "b and a have different options for reading events",
         ),
         ({"a": policy()}, {"alpha": 1.0}, "alpha cannot be 1.0"),
-        ({"a": policy()}, {"cost_range": (0, 0)}, "the lowest cost has to be below the highest"),
+        ({"a": policy()}, {"cost_range": (0, 0)}, "the lowest cost or reward has to be below the highest"),
         ({"a": policy()}, {"min_prob": 0.0}, "min_prob cannot be 0.0"),
     ],
 )

@@ -255,7 +255,7 @@ def test_extend_rejects_invalid_counts(what: str, wrong: Any) -> None:
     assert study.settings.max_trials == 4
 
 
-@pytest.mark.parametrize("scheduler", [*SCHEDULERS, Pbt(3, 2), Dehb("slots"), Asha("stopping")])
+@pytest.mark.parametrize("scheduler", [*SCHEDULERS, Pbt(3, interval=2), Dehb("slots"), Asha("stopping")])
 def test_a_study_that_grows_at_random_has_one_state_in_all_processes(scheduler: Any) -> None:
     for seed in range(8):
         draw, store = Random(seed), MemoryStore()

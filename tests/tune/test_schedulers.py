@@ -51,10 +51,10 @@ def next_job(scheduler: Scheduler, searcher: Searcher) -> Suggestion:
     "make",
     [
         *SCHEDULERS.values(),
-        partial(Hyperband, "hpbandster", 2),
+        partial(Hyperband, "hpbandster", brackets=2),
         partial(Dehb, "slots"),
         partial(Asha, "stopping"),
-        partial(Pbt, 3, 2),
+        partial(Pbt, 3, interval=2),
     ],
 )
 def test_conformance(make: Callable[[], Scheduler]) -> None:

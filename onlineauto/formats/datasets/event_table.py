@@ -39,10 +39,11 @@ class InMemory:
     """The rule for rows in memory: raise an error for the first bad row, and count rows without a label."""
 
     problems: Diagnostics | None = None
+    strict: bool = True  # False: count and locate all problems.
 
     def __call__(self, code: ProblemCode, rows: NDArray[np.int64], texts: Sequence[str], column: str) -> None:
         """Raise an error, or count and locate rows that lack a part of their label."""
-        if code != ProblemCode.NO_LABEL:
+        if self.strict and code != ProblemCode.NO_LABEL:
             row, text = int(rows[0]), texts[0].encode("utf-8", "surrogateescape")
             problem = make_diagnostic(code, file="row", line=row + 1, column=1, text=text, unit="event")
             is_named = problem.message.startswith(f"{column} ") or repr(column) in problem.message

@@ -125,6 +125,8 @@ ROUTES: Final = (
 
 
 _REF: Final = "#/components/schemas/{name}"
+_BYTES: Final = "application/octet-stream"
+_BINARY: Final = {"type": "string", "format": "binary"}  # as in OpenAPI 3.0, since generators need a schema
 _REFUSALS: Final = {
     "400": "Malformed.",
     "401": "No valid token.",
@@ -155,7 +157,7 @@ def openapi_document(handlers: type) -> dict[str, Any]:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(
             route, schema_of, getattr(handlers, route.name).__doc__
         )
-    return {
+    document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "onlineauto", "version": version("onlineauto")},
         "paths": paths,
@@ -164,6 +166,34 @@ def openapi_document(handlers: type) -> dict[str, Any]:
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
+    return {name: _for_generators(part) for name, part in document.items()}
+
+
+def _for_generators(value: Any) -> Any:
+    """Return a part of the document in forms from which Go and Java that compile are made.
+
+    A choice between arrays and objects becomes any value with a description, and `{}` for further properties
+    becomes `true`.
+    """
+    if isinstance(value, list):
+        return [_for_generators(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kinds = [choice.get("type", "") for choice in value.get("anyOf", ())]
+    if {"array", "object"} <= {*kinds}:
+        value = {name: item for name, item in value.items() if name != "anyOf"}
+        value["description"] = " or ".join(kinds)
+    return {
+        name: True if name == "additionalProperties" and item == {} else _for_generators(item)
+        for name, item in value.items()
+    }
+
+
+def _operation_id(route: Endpoints) -> str:
+    """Return the handler's name, as that of a method of clients; the path if it is the handler of several."""
+    if sum(other.name == route.name for other in ROUTES) == 1:
+        return route.name
+    return f"{route.method.lower()}_{'_'.join(re.findall(r'[A-Za-z0-9]+', route.path))}"
 
 
 def _operation(route: Endpoints, schema_of: dict[str, Any], summary: str) -> dict[str, Any]:
@@ -177,16 +207,17 @@ def _operation(route: Endpoints, schema_of: dict[str, Any], summary: str) -> dic
     if route.answer is not None:
         success["content"] = {"application/json": {"schema": schema_of[str(route.answer)]}}
     elif route.kind:
-        success["content"] = {route.kind: {}}
+        success["content"] = {route.kind: {"schema": _BINARY if route.kind == _BYTES else {"type": "string"}}}
     operation: dict[str, Any] = {
-        "operationId": f"{route.method.lower()}_{route.name}_{abs(route.path.count('/'))}",
+        "operationId": _operation_id(route),
+        "tags": ["personalizer" if route.path.startswith(_OWN) else "onlineauto"],
         "summary": summary,
         "responses": {str(route.status): success, **answers},
     }
     if route.body is not None:
         binary = route.body is bytes
         content = (
-            {"application/octet-stream": {}}
+            {_BYTES: {"schema": _BINARY}}
             if binary
             else {"application/json": {"schema": schema_of[str(route.body)]}}
         )

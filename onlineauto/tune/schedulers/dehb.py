@@ -53,9 +53,9 @@ class Dehb(PlainState, Scheduler):
     def __init__(
         self,
         variant: str = "population",
+        *,
         factor: float = 0.5,
         rate: float = 0.5,
-        *,
         strategy: str = "rand1_bin",
         allow_duplicates: bool = False,
         brackets: int | None = None,

@@ -56,7 +56,7 @@ class Hyperband(PlainState, Scheduler):
     }
 
     def __init__(
-        self, sizes: str = "geometric", brackets: int | None = None, *, rungs: Sequence[Any] | None = None
+        self, sizes: str = "geometric", *, brackets: int | None = None, rungs: Sequence[Any] | None = None
     ) -> None:
         if sizes not in tuple(SYSTEMS):  # also for what cannot be a key
             raise OptionError(f"sizes = {sizes!r} is unknown; valid are {', '.join(SYSTEMS)}")

@@ -23,7 +23,7 @@ class Median(FifoScheduler):
     name = "median"
     STATE: ClassVar = {"_sums": dict[int, tuple[int, float]], "_averages": dict[int, list[float]]}
 
-    def __init__(self, grace_population: int = 5, cutoff: float = 0.5, *, history: str = "now") -> None:
+    def __init__(self, grace_population: int = 5, *, cutoff: float = 0.5, history: str = "now") -> None:
         if grace_population < 1 or not 0 < cutoff < 1:
             raise OptionError(
                 f"grace_population = {grace_population}, cutoff = {cutoff}: "

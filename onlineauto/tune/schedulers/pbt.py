@@ -58,6 +58,7 @@ class Pbt(FifoScheduler):
     def __init__(
         self,
         population: int = 8,
+        *,
         interval: int = 1,
         share: float = 0.25,
         resample: float = 0.25,

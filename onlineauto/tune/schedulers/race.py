@@ -74,8 +74,8 @@ class Race(Hyperband):
     name = "race"
     STATE: ClassVar = {"_losses": dict[int, _Losses], "_dropped": set[int]}
 
-    def __init__(self, sizes: str = "geometric", brackets: int | None = 2, alpha: float = 0.05) -> None:
-        super().__init__(sizes, brackets)
+    def __init__(self, sizes: str = "geometric", *, brackets: int | None = 2, alpha: float = 0.05) -> None:
+        super().__init__(sizes, brackets=brackets)
         if not 0 < alpha < 1:
             raise OptionError(f"alpha = {alpha!r}: give a probability above 0 and below 1")
         self.options = {"sizes": sizes, "brackets": brackets, "alpha": alpha}
