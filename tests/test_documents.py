@@ -121,7 +121,7 @@ def test_the_first_block_of_the_readme(folder: Path) -> None:
 
 def test_the_readme_is_short() -> None:
     text = README.read_text("utf-8")
-    assert len(text.splitlines()) <= 170
+    assert len(text.splitlines()) <= 150
     assert len(text.encode()) <= 10_000
 
 

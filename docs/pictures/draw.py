@@ -19,6 +19,7 @@ from onlineauto.explorers.policy import Policy
 from onlineauto.pictures import (
     Picture,
     crossings,
+    effects,
     front_picture,
     race,
     rewards,
@@ -115,6 +116,8 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     )
     front = msgspec.json.decode((DATA / "front.json").read_bytes())
     yield "front", front_picture(**front, title="A study with two objectives", dark=dark)
+    found = msgspec.json.decode((DATA / "effects.json").read_bytes())
+    yield "effects", effects(found, title="What makes the price of a home", dark=dark)
     title = "How an event becomes a decision, and evidence"
     yield "parts", _flow(_BOXES, _ARROWS, "ensemble", title=title, dark=dark)
     title = "How Python calls machine code"

@@ -13,7 +13,7 @@ from random import Random
 import msgspec
 import numpy as np
 
-from onlineauto import AutoML, Evaluation, Run, Workspace
+from onlineauto import AutoML, AutoMLRegressor, Evaluation, Run, Workspace
 from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.simulator import Workload, compare, draw_traces, policies_for
 from onlineauto.tune import Categorical, Float, Int, Study
@@ -77,6 +77,23 @@ def main() -> None:
     )
     (DATA / "cluster.json").write_bytes(msgspec.json.encode(cluster()) + b"\n")
     (DATA / "new-article.json").write_bytes(msgspec.json.encode(new_article()) + b"\n")
+    (DATA / "effects.json").write_bytes(msgspec.json.encode(effects()) + b"\n")
+
+
+def effects() -> dict[str, object]:
+    """Return how the prices of the tutorial on regression depend on each feature."""
+    towns, model = ("Ulm", "Bonn", "Kiel"), AutoMLRegressor(seed=1)
+    rows = [
+        {"rooms": 1 + n % 4, "town": towns[n % 3], "garden": n % 5 == 0}
+        for n in range(2000)
+    ]
+    for row in rows:
+        rate = 600 if row["town"] == "Bonn" else 300
+        model.learn(row, rate * row["rooms"] + 50 * row["garden"])
+    found = model.effects(rows[:120])
+    for effect in found["features"].values():
+        effect["predictions"] = effect["predictions"].round(1).tolist()
+    return found
 
 
 def cluster() -> dict[str, list[list[float]]]:
