@@ -123,7 +123,8 @@ def learn_ridge(
     scratch: RidgeScratch,
 ) -> None:
     """Learn an event."""
-    n = take_unbinned(state, context.buffers, scratch)
+    works_now = works(context.live.ensemble.members, lesson.score)
+    n = take_unbinned(state, context.buffers, scratch) if works_now else 0
     learn_from_mean(context, lesson, state.regression, state.mean, scratch.values[:n], UNSURE)
 
 
