@@ -21,13 +21,15 @@ from onlineauto.cli.main import main
 from onlineauto.engine.stream.source import read_blocks
 from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.service.client import Client
 from onlineauto.service.join.join import Join, replay
 from onlineauto.service.join.settings import JoinSettings
 from onlineauto.service.learning.evaluate import evaluate_policies, join_log_lines
 from onlineauto.service.learning.paced_policy import LoggedCosts, PacedPolicy
 from onlineauto.service.log.segment_log import SegmentLog, read_record, sealed
-from onlineauto.service.loop.front import ignore_completion
+from onlineauto.service.loop.front import Front, ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.loop.rank_server import RankServer
 from onlineauto.service.options import ServeOptions
 from onlineauto.service.ranking import RankRequest, is_drawn
 from onlineauto.service.refused import RefusedError
@@ -35,6 +37,7 @@ from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 from tests.service.in_process import InProcessClient
 from tests.service.serving import Service
+from tests.service.test_rank_server import Beside
 
 COSTS = {"small": 0.1, "medium": 0.5, "large": 3.0}
 REWARDS = {"small": 0.5, "medium": 0.7, "large": 0.8}
@@ -78,7 +81,7 @@ def learn(loop: Loop) -> None:
         pass
 
 
-def settle(loop: Loop) -> None:
+def settle(loop: Front) -> None:
     """Wait until the log has all records."""
     written = threading.Event()
     loop._write(b"", lambda _: written.set())
@@ -420,6 +423,55 @@ def test_decisions_of_rank_servers_are_spending_and_do_not_move_the_price() -> N
         position += len(line)
     assert (join.pacing.spent, join.pacing.costed, join.pacing.mean_of("large", 0.5)) == (2.0, 1, 2.0)
     assert (join.pacing.price, join.pacing.debt, join.pacing.decisions) == (0.0, 0.0, 0)
+
+
+def test_a_rank_server_holds_the_budget_of_its_learner(tmp_path: Path, budgeted: Callable[..., Loop]) -> None:
+    loop = budgeted(budget=0.3)
+    decide(loop, 0, 60)
+    spent, price = loop.join.pacing.spent, loop.join.pacing.price
+    follower = RankServer(tmp_path / "rank", Beside(loop))
+    for number in range(1000, 1060):
+        action = follower.rank(request_of(number, COSTS), ignore_completion).ids[0]
+        follower.cost(f"e{number}", COSTS[action] + 0.1, ignore_completion)
+    own = follower.join.pacing
+    assert own.decisions == 60
+    assert own.price > 0.0
+    settle(follower)
+    while follower.follow() and follower.behind:
+        pass
+    assert loop.join.pacing.spent == pytest.approx(spent + own.spent)
+    assert (loop.join.pacing.price, loop.join.pacing.reported) == (price, 60)
+    follower.close()
+    again = RankServer(tmp_path / "rank", Beside(loop))
+    assert again.join.pacing == own
+    again.close()
+
+
+def test_costs_of_personalizer_and_of_slots_are_declared_beside_features(
+    serve: Callable[..., InProcessClient],
+) -> None:
+    client = serve(budget=0.5)
+    actions = [{"id": name, "features": [{"m": {name: 1}}, {"cost": cost}]} for name, cost in COSTS.items()]
+    body: dict[str, Any] = {"eventId": "e1", "actions": actions}
+    chosen = client.post("/personalizer/v1.0/rank", json=body).json()["rewardActionId"]
+    assert client.get("/v1/status").json()["mean_cost"] == COSTS[chosen]
+    named = {name: {"m": {name: 1}, "cost": cost} for name, cost in COSTS.items()}
+    body = {"event_id": "e2", "actions": named, "slots": [{"id": "top"}, {"id": "side"}]}
+    slots = client.post("/v1/rank/slots", json=body).json()["slots"]
+    reward = {"event_id": "e2", "slot": "top", "cost": 0.7}
+    assert client.post("/v1/reward", json=reward).status_code == 204
+    spent = COSTS[chosen] + 0.7 + COSTS[slots[1]["action"]]
+    assert client.get("/v1/status").json()["mean_cost"] == pytest.approx(spent / 3)
+
+
+def test_the_client_reports_costs(serve: Callable[..., InProcessClient]) -> None:
+    served = serve(budget=0.5)
+    with Client(str(served.base_url)) as client:
+        decision = client.rank({}, {name: {"m": {name: 1}, "cost": cost} for name, cost in COSTS.items()})
+        assert client.reward(decision, cost=0.7)
+        assert client.reward(decision, 1.0)
+    status = served.learnt(1)
+    assert (status["mean_cost"], status["rewarded"]) == (0.7, 1)
 
 
 def test_the_option_gives_the_budget() -> None:
