@@ -142,7 +142,8 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
     context : mapping
         Features of the user or situation: namespaces, and features without a namespace.
     actions : mapping or list
-        Features of each action by id, or a list, whose ids are ``"0"``, ``"1"`` and so on.
+        Features of each action by id, or a list, whose ids are ``"0"``, ``"1"`` and so on. A number ``cost``
+        beside them is the cost of the action.
     event_id : str
         The id of the decision; by default a random one.
     excluded : list of str
