@@ -31,6 +31,7 @@ from onlineauto.service.learning.experiment import (
     name_of,
 )
 from onlineauto.service.log.segment_log import GroupCommit, read_record, sealed
+from onlineauto.service.loop.decision_costs import DecisionCosts
 from onlineauto.service.loop.slots import DeferredSlots
 from onlineauto.service.loop.telemetry import record_spans
 from onlineauto.service.ranking import (
@@ -38,12 +39,14 @@ from onlineauto.service.ranking import (
     RankRequest,
     answer_of,
     certain_choice,
+    check_cost,
     choose,
     context_of,
     line_of,
     path_at,
     read_answer,
     seed_of,
+    without_costs,
 )
 from onlineauto.service.refused import RefusedError
 
@@ -131,7 +134,8 @@ class Front:
         self._latest = self.clock()  # the time of the latest record, or of this start
         self._namespaces = set(namespaces if limits.only is None else limits.only)
         self._lock = threading.Lock()
-        self._last: _Ranking | None = None
+        self._last: Ranking | None = None
+        self._costs = DecisionCosts(log, join)
         self._commit = GroupCommit(log, deliver=deliver)
         self.canary: Published | None = None
         self.deferred_slots = DeferredSlots(join)
@@ -152,10 +156,12 @@ class Front:
         """
         settings, published = self.join.settings, self.published
         epoch = settings.epoch + published.replaced
-        rankings = [_Ranking(request, done, settings.mode, published, epoch) for request, done in requests]
+        rankings = [Ranking(request, done, settings.mode, published, epoch) for request, done in requests]
         _step(self._read, rankings)
         if settings.mode == "online" and (settings.control or settings.canary_share):
             _step(partial(self._assign, settings), rankings)
+        if settings.budget is not None:
+            _step(partial(self._costs.price, settings.budget, self.join.pacing.price), rankings)
         _predict_many(rankings)
         _step(_predict, rankings)
         _step(self._choose, rankings)
@@ -225,6 +231,16 @@ class Front:
             members = {"RewardId": key} if key else {}
             self._append("metric", done, now, None, EventId=event_id, Metric=name, Value=value, **members)
 
+    def cost(self, event_id: str, cost: float, done: Done) -> None:
+        """Record what a decision has cost; the first cost of a decision counts, once `done` is called."""
+        self._check_id(event_id)
+        check_cost(cost, "the cost")
+        with self._lock:
+            now = self._now()
+            self._check_room(0, WAITING, now)
+            assumed = self._costs.assumed(event_id, now)
+            self._append("cost", done, now, None, EventId=event_id, Cost=cost, **assumed)
+
     def activate(self, event_id: str, done: Done) -> None:
         """Activate a deferred decision, so that it is learnt; this counts once `done` is called."""
         self._check_id(event_id)
@@ -290,7 +306,7 @@ class Front:
             self._append("tick", ignore_completion, now, Passed=now - latest)
         return now
 
-    def _again(self, position: int, size: int, one: _Ranking) -> Ranked:
+    def _again(self, position: int, size: int, one: Ranking) -> Ranked:
         """Return the answer that a decision received before."""
         if position + size > self.log.durable:
             raise RefusedError("this event is being ranked by another request", status=409, retry_after=0.1)
@@ -354,11 +370,12 @@ class Front:
         if self.queued >= self.limits.queue:
             raise RefusedError(f"{self.queued} records wait to be written", status=429, retry_after=1.0)
 
-    def _read(self, one: _Ranking) -> None:
-        """Encode the context of a request."""
+    def _read(self, one: Ranking) -> None:
+        """Read the costs that actions declare, and encode the context of a request."""
+        one.costs, one.request = without_costs(one.request)
         one.context = context_of(one.request, self.limits, self._namespaces)
 
-    def _assign(self, settings: JoinSettings, one: _Ranking) -> None:
+    def _assign(self, settings: JoinSettings, one: Ranking) -> None:
         """Assign a request to an arm of the experiment, by the unit that it names."""
         request, canary = one.request, self.canary
         one.bucket = bucket_of(self.app, request.unit or request.event_id)
@@ -371,12 +388,14 @@ class Front:
             else:  # a rank server has only the model that learns
                 one.arm = TREATMENT
 
-    def _choose(self, one: _Ranking) -> None:
+    def _choose(self, one: Ranking) -> None:
         """Choose an action by the model, or choose the baseline."""
         request = one.request
         one.seed = seed_of(self.app, request.event_id)
         one.out = out = [index for index, name in enumerate(request.ids) if name in request.excluded]
-        if one.mode == "online":
+        if one.certain >= 0:
+            choice = certain_choice(one.certain, len(request.ids))
+        elif one.mode == "online":
             choice = choose(one.pmf, out, one.seed)
         else:
             count = len(request.ids)
@@ -384,7 +403,7 @@ class Front:
         model = one.published.name
         one.answer = answer_of(choice, request.ids, event_id=request.event_id, model=model)
 
-    def _log(self, one: _Ranking) -> None:
+    def _log(self, one: Ranking) -> None:
         """Submit the line of a decision, or look up the answer that its id received before."""
         request, now = one.request, self._now()
         before = self.join.find(request.event_id, now)
@@ -404,8 +423,14 @@ class Front:
             arm=one.arm,
             bucket=one.bucket,
             epoch=one.epoch,
+            costs=one.costs,
+            price=one.price,
+            over_budget=one.certain >= 0,
         )
-        self._submit(line, one.done, now, LogRecord("rank", _NOW, request.event_id, deferred=deferred))
+        known = LogRecord("rank", _NOW, request.event_id, deferred=deferred)
+        if one.costs:
+            known = self._costs.note(known, one, end=self._commit.position + len(line))
+        self._submit(line, one.done, now, known)
 
     def _append(
         self, kind: str, done: Done, now: float | None = None, known: LogRecord | None = None, **members: Any
@@ -442,7 +467,7 @@ class Front:
 
 
 @dataclass(slots=True, eq=False)
-class _Ranking:
+class Ranking:
     """A rank request that is not answered yet."""
 
     request: RankRequest
@@ -457,10 +482,13 @@ class _Ranking:
     bucket: int = 0
     seed: int = 0
     out: Sequence[int] = ()  # the indices of the excluded actions
+    costs: Sequence[float | None] = ()  # the cost of each action, where one is known
+    price: float | None = None  # the price in force, if the model decides
+    certain: int = -1  # the cheapest action, if it costs more than the budget
     answer: Ranked = field(init=False)
 
 
-def _step(step: Callable[[_Ranking], None], turn: Sequence[_Ranking]) -> None:
+def _step(step: Callable[[Ranking], None], turn: Sequence[Ranking]) -> None:
     """Apply a step to all ranks without an error so far; an error affects its own rank only."""
     for one in turn:
         if one.error is None:
@@ -470,9 +498,11 @@ def _step(step: Callable[[_Ranking], None], turn: Sequence[_Ranking]) -> None:
                 one.error = error
 
 
-def _predict_many(turn: Sequence[_Ranking]) -> None:
+def _predict_many(turn: Sequence[Ranking]) -> None:
     """Compute the probabilities for all ranks of a turn in one block, if there are enough of one model."""
-    together = [one for one in turn if one.error is None and one.published is turn[0].published]
+    together = [
+        one for one in turn if one.error is None and one.published is turn[0].published and not one.price
+    ]
     if len(together) < _BLOCK:
         return
     texts = [_HEAD + one.context + b"}\n" for one in together]
@@ -481,12 +511,17 @@ def _predict_many(turn: Sequence[_Ranking]) -> None:
             one.pmf = pmf.tolist()
 
 
-def _predict(one: _Ranking) -> None:
+def _predict(one: Ranking) -> None:
     """Compute the probabilities of the actions, unless they are known."""
     if one.pmf:
         return
     try:
-        one.pmf = one.published.predictor.predict(_HEAD + one.context + b"}\n").tolist()
+        predictor, event = one.published.predictor, _HEAD + one.context + b"}\n"
+        if one.price:
+            prices = [one.price * cost for cost in one.costs if cost is not None]
+            one.pmf = predictor.predict_priced(event, prices).tolist()
+        else:
+            one.pmf = predictor.predict(event).tolist()
     except InputError as error:
         problems = error.problems if isinstance(error, NotOneEventError) else ()
         places = [

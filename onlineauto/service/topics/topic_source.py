@@ -63,7 +63,7 @@ _LOG = logging.getLogger("onlineauto.topics")
 _REASON: Final = 1000
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_TICKS: Final = ("tick", "settings", "model", "activate")
+_TICKS: Final = ("tick", "settings", "model", "activate", "cost")
 """Types of records in a service's log that are neither decisions nor rewards."""
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -82,6 +82,7 @@ class _Message(msgspec.Struct):
     passed: ClassVar[float] = 0.0
     deferred: ClassVar[bool] = False
     no_room: ClassVar[bool] = False
+    costs: ClassVar[tuple[float, ...]] = ()
     kind: str = msgspec.field(name="Type", default="")
     event_id: str = msgspec.field(name="EventId", default="")
     reward: float | None = msgspec.field(name="RewardValue", default=None)
