@@ -8,7 +8,7 @@ import secrets
 import threading
 from contextlib import asynccontextmanager
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 import msgspec
 
@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from onlineauto.service.http.endpoint import Request, Waiting
+    from onlineauto.service.http.routes import Endpoints
+    from onlineauto.service.http.status import Status
     from onlineauto.service.log.segment_log import Done
     from onlineauto.service.loop.front import Front
     from onlineauto.service.loop.rank_server import RankServer
@@ -125,6 +127,8 @@ def _one_by_one(
 
 class FrontHandlers:
     """Answers requests with a front."""
+
+    routes: ClassVar[Sequence[Endpoints]] = ROUTES
 
     def __init__(self, front: Front, metrics: ServiceMetrics) -> None:
         self.front, self.metrics = front, metrics
@@ -206,7 +210,14 @@ class FrontHandlers:
     def reward(self, request: Request) -> None:
         """Record rewards."""
         body = _REWARD.decode(request.body)
-        self.front.reward(_named_by(body), body.reward, request.done, key=body.key or _key_of(request))
+        self.record_reward(_named_by(body), body.reward, body.key or _key_of(request), request.done)
+
+    def record_reward(self, event_id: str, value: float, key: str, done: Done) -> None:
+        """Record a reward of a decision."""
+        self.front.reward(event_id, value, done, key=key)
+
+    async def close(self) -> None:
+        """End the work in the background."""
 
     async def alive(self, _request: Request) -> Reply:
         """Report whether the process answers, writes its log and learns."""
@@ -221,7 +232,7 @@ class FrontHandlers:
 
     async def openapi(self, _request: Request) -> Reply:
         """Describe the endpoints."""
-        return Reply.json(openapi_document(type(self)))
+        return Reply.json(openapi_document(type(self), self.routes))
 
     def _ranks(
         self,
@@ -321,7 +332,11 @@ class Handlers(FrontHandlers):
 
     async def status(self, _request: Request) -> Reply:
         """Return the state of the service."""
-        return Reply.json(status_of(self.loop, points=True))
+        return Reply.json(self.state())
+
+    def state(self) -> Status:
+        """Return the state of the service."""
+        return status_of(self.loop, points=True)
 
     async def experiment(self, _request: Request) -> Reply:
         """Return the state of the experiment: the lift over the control arm, the guardrails, the alarms."""
@@ -465,7 +480,7 @@ class Handlers(FrontHandlers):
         self._watchers += 1
         try:
             while not self.stopping:
-                yield b"data: %b\n\n" % msgspec.json.encode(status_of(self.loop, points=True))
+                yield b"data: %b\n\n" % msgspec.json.encode(self.state())
                 await asyncio.sleep(1.0)
         finally:
             self._watchers -= 1
@@ -478,7 +493,18 @@ def _tag_of(name: str) -> tuple[tuple[bytes, bytes], ...]:
 async def _recorded(submit: Callable[[Done], Result], *, in_thread: bool = False) -> Result:
     """Return the result of `submit`, which is called with a callback, once the log has its record."""
     loop = asyncio.get_running_loop()
-    future = loop.create_future()
+    future, done = awaited_record()
+    if in_thread:
+        result = await asyncio.to_thread(submit, lambda error: loop.call_soon_threadsafe(done, error))
+    else:
+        result = submit(done)
+    await future
+    return result
+
+
+def awaited_record() -> tuple[asyncio.Future[None], Done]:
+    """Return a future, and the callback that ends it once the log has a record."""
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def done(error: Exception | None) -> None:
         if error is not None and not future.done():
@@ -486,12 +512,7 @@ async def _recorded(submit: Callable[[Done], Result], *, in_thread: bool = False
         elif not future.done():
             future.set_result(None)
 
-    if in_thread:
-        result = await asyncio.to_thread(submit, lambda error: loop.call_soon_threadsafe(done, error))
-    else:
-        result = submit(done)
-    await future
-    return result
+    return future, done
 
 
 def application(
@@ -501,6 +522,7 @@ def application(
     tokens: Tokens | None = None,
     most: int = 1000,
     hosts: Collection[str] = (),
+    make_handlers: Callable[[Loop, ServiceMetrics], Handlers] = Handlers,
 ) -> Application:
     """Return the application of a loop, which learns, or of a rank server, which follows its learner.
 
@@ -508,7 +530,7 @@ def application(
     """
     handlers: FrontHandlers
     if isinstance(front, Loop):
-        handlers = Handlers(front, ServiceMetrics(partial(status_of, front)))
+        handlers = make_handlers(front, ServiceMetrics(partial(status_of, front)))
         work = partial(_learn, front)
     else:
         handlers = RankServerHandlers(front, ServiceMetrics(partial(rank_server_status, front)))
@@ -518,7 +540,7 @@ def application(
     )
     batch = RequestBatch(front.together)
     endpoints: dict[str, dict[str, Endpoint]] = {}
-    for route in ROUTES:
+    for route in handlers.routes:
         if hasattr(handlers, route.name):
             endpoints.setdefault(route.path, {})[route.method] = Endpoint(
                 guard,
@@ -541,6 +563,7 @@ def application(
         finally:
             handlers.stopping = True
             ticking.cancel()
+            await handlers.close()
             stop.set()
             await asyncio.to_thread(_end, working)
             waiting.stop()

@@ -441,7 +441,7 @@ class HttpProtocol(asyncio.Protocol):
         head = _head_of(reply, _CLOSE if closes else _KEEP if request.is_http_1_0 else b"")
         self.transport.write(head + reply.body if request.has_body else head)
         if reply.stream is not None and request.has_body:
-            self._stream = self._loop.create_task(self._copy(reply.stream))
+            self._stream = self._loop.create_task(self._copy(reply.stream, is_whole=reply.is_whole))
             return
         self._current = None
         if closes:
@@ -451,11 +451,13 @@ class HttpProtocol(asyncio.Protocol):
         if self._queue or self._reading is not None or self._is_paused:
             self._advance()
 
-    async def _copy(self, stream: AsyncGenerator[bytes, None]) -> None:
-        """Write the pieces of a stream until it ends; skip pieces while the client reads slowly."""
+    async def _copy(self, stream: AsyncGenerator[bytes, None], *, is_whole: bool) -> None:
+        """Write the pieces of a stream until it ends; while the client reads slowly, wait or skip them."""
         try:
             async with aclosing(stream) as pieces:
                 async for piece in pieces:
+                    while is_whole and self._stalled:
+                        await asyncio.sleep(_LOOK)
                     if not self._stalled:
                         self.transport.write(piece)
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import version
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -42,6 +42,9 @@ from onlineauto.service.learning.evaluate import Estimate
 from onlineauto.service.learning.experiment import ExperimentReport
 from onlineauto.service.learning.learner import ModelVersion
 from onlineauto.service.log.segment_log import RecordsAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Endpoints(NamedTuple):
@@ -143,13 +146,13 @@ _REFUSALS: Final = {
 }
 
 
-def openapi_document(handlers: type) -> dict[str, Any]:
+def openapi_document(handlers: type, routes: Sequence[Endpoints] = ROUTES) -> dict[str, Any]:
     """Return the document in OpenAPI 3.1; an endpoint's description is the docstring of its handler."""
-    types = [each for route in ROUTES for each in (route.body, route.answer) if each not in (None, bytes)]
+    types = [each for route in routes for each in (route.body, route.answer) if each not in (None, bytes)]
     schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=_REF)
     schema_of = dict(zip(map(str, [*types, Problem]), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
+    for route in routes:
         if not hasattr(handlers, route.name):
             continue
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(

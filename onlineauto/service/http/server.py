@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.errors import OnlineautoError, OptionError
-from onlineauto.service.http.app import application
+from onlineauto.service.http.app import Handlers, application
 from onlineauto.service.http.endpoint import Waiting
 from onlineauto.service.http.http_protocol import (
     OWN_HOSTS,
@@ -33,7 +33,10 @@ from onlineauto.service.loop.telemetry import end_telemetry
 from onlineauto.service.options import Limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from onlineauto.options import Configuration
+    from onlineauto.service.http.status import ServiceMetrics
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.log_copier import LogCopier
     from onlineauto.service.options import ServeOptions
@@ -80,11 +83,17 @@ def memory_bytes() -> int:
 
 
 def serve(
-    folder: str, model: Configuration, options: ServeOptions, *, learners: Learners | None = None
+    folder: str,
+    model: Configuration,
+    options: ServeOptions,
+    *,
+    learners: Learners | None = None,
+    make_handlers: Callable[[Loop, ServiceMetrics], Handlers] = Handlers,
 ) -> None:
     """Serve until a signal arrives; then learn and save every accepted record.
 
-    `learners` are threads that learn together, if there are several.
+    `learners` are threads that learn together, if there are several. `make_handlers` returns the handlers of
+    a loop.
     """
     return_memory()  # before the first large block
     path = Path(options.tokens) if options.tokens is not None else Path(folder) / "tokens"
@@ -104,7 +113,7 @@ def serve(
             front = _loop(folder, model, options, learners, waiting)
         else:
             front = _rank_server(folder, options, waiting)
-        app = application(front, waiting, tokens=tokens, most=most, hosts=hosts)
+        app = application(front, waiting, tokens=tokens, most=most, hosts=hosts, make_handlers=make_handlers)
         app.connections.limits = limits
         sys.setswitchinterval(_SWITCH)
         gc.collect()

@@ -80,6 +80,31 @@ class FrontStatus(msgspec.Struct, frozen=True, kw_only=True):
     time: Annotated[float, _at("clock")]
 
 
+class EndpointStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model behind a router has done, since the process began."""
+
+    name: str
+    chosen: int = 0  # Decisions for it.
+    requests: int  # Requests that it received: decisions, fallbacks, calls by its name, and of the judge.
+    failures: dict[str, int]  # The failed ones, by kind.
+    mean_seconds: float  # Of its answers.
+    input_tokens: int
+    output_tokens: int
+    dollars: float
+    unpriced: int  # Answers that do not say how many tokens they used.
+    down: bool  # It has failed several times in a row, and is not picked for a while.
+    last_error: str
+
+
+class RouteStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a router: its models, and the counts of answers by another model, and of grades."""
+
+    models: list[EndpointStatus]
+    fallbacks: int
+    judged: int
+    not_judged: int  # Of the sample: the judge failed, or too many answers waited for it.
+
+
 class Status(FrontStatus, frozen=True, kw_only=True):
     """The state of a service.
 
@@ -113,6 +138,8 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         What the model prefers for whom.
     copies : list of CopyStatus
         The copies of the log in another folder or in a topic, and how far they are behind.
+    route : RouteStatus
+        The models behind a router, for ``onlineauto route``.
     """
 
     learnt: Annotated[int, _counter("Decisions that were learnt.", "board.")]
@@ -161,6 +188,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
     experiment: Annotated[ExperimentReport, _at("experiment")]
     loss_window_seconds: float = 0.0  # An answer is sent only after the disk has its record.
     copies: list[CopyStatus]
+    route: RouteStatus | None = None
 
 
 class RankServerStatus(FrontStatus, frozen=True, kw_only=True):
@@ -248,6 +276,7 @@ class ServiceMetrics(Collector):
         self._registry.register(self)
         self._requests: dict[tuple[str, int], int] = {}
         self._seconds: dict[str, _Seconds] = {}
+        self.more: Callable[[], Iterable[Metric]] = tuple  # further metrics of the process
 
     def request(self, endpoint: str, status: int, seconds: float) -> None:
         """Count a request; only the thread of the event loop calls this."""
@@ -288,6 +317,7 @@ class ServiceMetrics(Collector):
         if isinstance(status, Status):
             yield from self._experiment(status)
             yield from _copies(status)
+        yield from self.more()
 
     def _experiment(self, status: Status) -> Iterator[Metric]:
         report = status.experiment

@@ -433,6 +433,7 @@ _CODES: Final = {
     431: "TooLarge",
     500: "InternalServerError",
     501: "NotImplemented",
+    502: "BadGateway",
     503: "Unavailable",
     507: "InsufficientStorage",
 }
@@ -442,12 +443,13 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class Reply(NamedTuple):
-    """The answer to a request: its status, body and headers; `stream` yields a body without an end."""
+    """The answer to a request: its status, body and headers; `stream` yields what follows the body."""
 
     status: int
     body: bytes = b""
     headers: tuple[tuple[bytes, bytes], ...] = ()
     stream: AsyncGenerator[bytes, None] | None = None
+    is_whole: bool = False  # Pieces of the stream wait for a client that reads slowly; else they are skipped.
 
     @classmethod
     def json(cls, value: object, status: int = 200) -> Reply:

@@ -1,0 +1,305 @@
+"""``Upstream``: one model behind an address in OpenAI's format: its answers, streams, failures and costs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import httpx
+import msgspec
+from msgspec import Meta
+
+from onlineauto.service.http.status import EndpointStatus
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from onlineauto.service.routing.endpoints import ModelEndpoint
+    from onlineauto.service.routing.prompt import Body
+
+_MOST_BYTES: Final = 1 << 25
+"""Maximum size of an answer, or of one event of a stream."""
+_FAILURES: Final = 3
+"""Number of failures in a row after which a model is not picked for some time."""
+_PAUSE: Final = 5.0
+_LONGEST_PAUSE: Final = 300.0
+_REJECTED: Final = (400, 413, 422)
+"""What a model answers if the request itself is wrong, so that no other model is asked."""
+_EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
+_MILLION: Final = 1e6
+_USAGE: Final = msgspec.Raw(b'{"include_usage":true}')
+
+
+class Usage(msgspec.Struct):
+    """The tokens that an answer has used."""
+
+    prompt_tokens: Annotated[int, Meta(ge=0)] = 0
+    completion_tokens: Annotated[int, Meta(ge=0)] = 0
+
+
+class _Text(msgspec.Struct):
+    content: Any = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Text | None = None
+    delta: _Text | None = None
+    text: Any = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice]
+    usage: Usage | None = None
+
+
+_COMPLETION: Final = msgspec.json.Decoder(_Completion)
+
+
+class UpstreamError(Exception):
+    """A model has not answered, or not what it should."""
+
+
+class RejectedError(Exception):
+    """A model rejects the request itself, with a status and a body for the client."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        super().__init__(status)
+        self.status, self.body = status, body
+
+
+class Completion(msgspec.Struct):
+    """An answer, or an event of a stream: its bytes, its text, and its usage once that is known."""
+
+    content: bytes
+    text: str = ""
+    usage: Usage | None = None
+    n_choices: int = 1
+
+
+class Upstream:
+    """A model; it is not picked for a while after several failures in a row."""
+
+    def __init__(
+        self,
+        name: str,
+        endpoint: ModelEndpoint,
+        key: str,
+        http: httpx.AsyncClient,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name, self.endpoint, self._http, self._clock = name, endpoint, http, clock
+        self._url = endpoint.url.rstrip("/")
+        self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self.requests, self.failures, self.last_error = 0, Counter[str](), ""
+        self.input_tokens = self.output_tokens = self.unpriced = 0
+        self.seconds = self.cost = 0.0
+        self._in_row, self._down_until = 0, 0.0
+
+    @property
+    def is_down(self) -> bool:
+        """True while the model is not picked, because it has failed several times in a row."""
+        return self._clock() < self._down_until
+
+    def status(self) -> EndpointStatus:
+        """Return what the model has done so far."""
+        done = self.requests - sum(self.failures.values())
+        return EndpointStatus(
+            name=self.name,
+            requests=self.requests,
+            failures=dict(self.failures),
+            mean_seconds=self.seconds / max(done, 1),
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            dollars=self.cost,
+            unpriced=self.unpriced,
+            down=self.is_down,
+            last_error=self.last_error,
+        )
+
+    async def complete(self, path: str, body: Body) -> Completion:
+        """Return an answer; raise `UpstreamError` or `RejectedError` if there is none."""
+        began = self._begin()
+        try:
+            async with asyncio.timeout(self.endpoint.timeout):
+                response = await self._send(path, body)
+                try:
+                    content = await _content_of(response)
+                finally:
+                    await response.aclose()
+            answer = _read_event(content)
+            if not answer.n_choices:
+                raise ValueError("it has no choices")
+        except Exception as error:
+            raise self._failure(error) from None
+        self._succeed(answer.usage, began)
+        return answer
+
+    async def stream(self, path: str, body: Body) -> AsyncGenerator[Completion, None]:
+        """Yield the events of a streamed answer.
+
+        An error before the first event is that of `complete`; a later one ends the stream.
+        """
+        began, usage, response = self._begin(), None, None
+        prices = self.endpoint.input_price or self.endpoint.output_price
+        hides_usage = bool(prices) and "stream_options" not in body
+        if hides_usage:  # the usage has the cost; a client that does not ask for it gets no such event
+            body = body | {"stream_options": _USAGE}
+        try:
+            async with asyncio.timeout(self.endpoint.timeout):
+                response = await self._send(path, body)
+                kind = response.headers.get("content-type", "")
+                if not kind.startswith("text/event-stream"):
+                    raise ValueError(f"the answer to a stream is {kind or 'without a type'}")
+                events = _events_of(response)
+                event = await anext(events)
+                while not (data := _data_of(event)):  # comments that keep the connection
+                    event = await anext(events)
+                first = _read_event(data)
+            first.content = event
+            usage = first.usage
+            yield first
+            async for event in events:
+                data, later = _data_of(event), Completion(event)
+                if data != b"[DONE]":
+                    with suppress(ValueError, msgspec.MsgspecError):
+                        later = _read_event(data)
+                        later.content = event
+                usage = later.usage or usage
+                if later.n_choices or not hides_usage:
+                    yield later
+            if data != b"[DONE]":
+                raise httpx.RemoteProtocolError("the stream has ended before [DONE]")
+        except (GeneratorExit, asyncio.CancelledError):
+            self._succeed(usage, began)  # the client has left
+            raise
+        except BaseException as error:
+            raise self._failure(error) from None
+        finally:
+            if response is not None:
+                await response.aclose()
+        self._succeed(usage, began)
+
+    async def _send(self, path: str, body: Body) -> httpx.Response:
+        """Send a request, and return the response whose body is not read yet."""
+        named = msgspec.json.encode(self.endpoint.model or self.name)
+        content = msgspec.json.encode(body | {"model": msgspec.Raw(named)})
+        request = self._http.build_request(
+            "POST", self._url + path, content=content, headers=self._headers, timeout=self.endpoint.timeout
+        )
+        response = await self._http.send(request, stream=True)
+        if response.status_code == 200:
+            return response
+        try:
+            content = await _content_of(response)
+        finally:
+            await response.aclose()
+        if response.status_code in _REJECTED:
+            raise RejectedError(response.status_code, content)
+        text = " ".join(content[:300].decode("utf-8", "replace").split())
+        raise _StatusError(f"it answers {response.status_code}: {text}")
+
+    def _begin(self) -> float:
+        self.requests += 1
+        return time.perf_counter()
+
+    def _succeed(self, usage: Usage | None, began: float) -> None:
+        self._in_row = 0
+        self.seconds += time.perf_counter() - began
+        if usage is None:
+            self.unpriced += 1
+            return
+        self.input_tokens += usage.prompt_tokens
+        self.output_tokens += usage.completion_tokens
+        self.cost += self.cost_of(usage)
+
+    def cost_of(self, usage: Usage) -> float:
+        """Return the dollars that an answer has cost."""
+        prices = self.endpoint
+        return (
+            usage.prompt_tokens * prices.input_price + usage.completion_tokens * prices.output_price
+        ) / _MILLION
+
+    def _failure(self, error: BaseException) -> BaseException:
+        """Count a failure, and return the error to raise."""
+        if isinstance(error, RejectedError):
+            self.failures["rejected"] += 1
+            return error
+        kind, text = _reason_of(error, self.endpoint.timeout)
+        if not kind:
+            return error
+        self.failures[kind] += 1
+        self.last_error = text
+        self._in_row += 1
+        if self._in_row >= _FAILURES:
+            pause = min(_PAUSE * 2.0 ** min(self._in_row - _FAILURES, 10), _LONGEST_PAUSE)
+            self._down_until = self._clock() + pause
+        return UpstreamError(text)
+
+
+class _StatusError(Exception):
+    """A model answers with a status that another model may not have."""
+
+
+def _reason_of(error: BaseException, timeout: float) -> tuple[str, str]:
+    """Return the kind and the text of a failure; "" if the error is none of the model's."""
+    if isinstance(error, TimeoutError | httpx.TimeoutException):
+        return "timeout", f"no answer within {timeout:g} seconds"
+    if isinstance(error, _StatusError):
+        return "status", str(error)
+    if isinstance(error, httpx.HTTPError | httpx.InvalidURL | OSError):
+        return "connection", f"the connection failed: {str(error) or type(error).__name__}"
+    if isinstance(error, ValueError | msgspec.MsgspecError | RecursionError | StopAsyncIteration):
+        return "nonsense", f"the answer is not in OpenAI's format: {str(error) or 'it has no event'}"
+    return "", ""
+
+
+async def _content_of(response: httpx.Response) -> bytes:
+    """Return the body of a response, up to a maximum size."""
+    content = bytearray()
+    async for piece in response.aiter_bytes():
+        content += piece
+        if len(content) > _MOST_BYTES:
+            raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+    return bytes(content)
+
+
+async def _events_of(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    """Yield the server-sent events of a response, each with its end."""
+    rest = b""
+    async for piece in response.aiter_bytes():
+        rest += piece
+        while (end := _EVENT_END.search(rest)) is not None:
+            yield rest[: end.end()]
+            rest = rest[end.end() :]
+        if len(rest) > _MOST_BYTES:
+            raise ValueError(f"an event has more than {_MOST_BYTES} bytes")
+    if rest.strip():
+        yield rest + b"\n\n"
+
+
+def _data_of(event: bytes) -> bytes:
+    """Return the data of a server-sent event.
+
+    >>> _data_of(b": comment"), _data_of(b"event: x" + bytes([10]) + b"data: 1")
+    (b'', b'1')
+    """
+    lines = (line for line in event.splitlines() if line.startswith(b"data:"))
+    return b"\n".join(line[5:].strip() for line in lines)
+
+
+def _read_event(content: bytes) -> Completion:
+    """Return an answer, or an event of a stream, which may have the usage only."""
+    read = _COMPLETION.decode(content)
+    texts: list[Any] = []
+    for choice in read.choices:
+        part = choice.message or choice.delta
+        texts.append(choice.text if part is None else part.content)
+    text = "".join(text for text in texts if isinstance(text, str))
+    return Completion(content, text, read.usage, len(read.choices))
