@@ -108,8 +108,8 @@ def context_of_prompt(prompt: Prompt, rules: RouteFile) -> Features:
 
     >>> from onlineauto.service.routing.endpoints import RouteFile
     >>> prompt = read_prompt(b'{"messages":[{"role":"user","content":"Add 2 and 2"}]}', chat=True)
-    >>> context_of_prompt(prompt, RouteFile({}))["form"]
-    msgspec.Raw(b'{"length":"up to 16","turns":"1","digits":0.18}')
+    >>> bytes(context_of_prompt(prompt, RouteFile({}))["form"])
+    b'{"length":"up to 16","turns":"1","digits":0.18}'
     """
     text = prompt.text[:_MOST_CHARACTERS]
     form: dict[str, Any] = {
