@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 import threading
 import time
 from pathlib import Path
@@ -22,7 +21,7 @@ from tests.service.serving import Service
 
 REQUESTS = 2000
 _TICKS = os.sysconf("SC_CLK_TCK")
-_WORDS = "write a short story about the sea and the people who live near it in winter".split()
+_WORDS = ("write", "a", "short", "story", "about", "the", "sea", "and", "those", "who", "live", "near", "it")
 
 
 class _Model(asyncio.Protocol):
@@ -71,7 +70,7 @@ def _seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _latencies(url: str, words: int, *, feedback: str = "") -> list[float]:
+def _latencies(url: str, words: int, model: str, feedback: str) -> list[float]:
     """Return the seconds of requests, one after the other."""
     seconds = []
     with httpx.Client(timeout=30) as client:
@@ -79,7 +78,7 @@ def _latencies(url: str, words: int, *, feedback: str = "") -> list[float]:
             text = " ".join(
                 _WORDS[(number + index) % len(_WORDS)] + str(index // 9) for index in range(words)
             )
-            body = {"model": "auto", "messages": [{"role": "user", "content": text}]}
+            body = {"model": model, "messages": [{"role": "user", "content": text}]}
             began = time.perf_counter()
             answer = client.post(f"{url}/chat/completions", json=body)
             seconds.append(time.perf_counter() - began)
@@ -101,20 +100,18 @@ def main() -> None:
             print("| prompt | request | median ms | p99 ms | CPU µs of the router |")
             print("|---|---|---|---|---|")
             for words in (20, 200):
-                for name, url, feedback in (
-                    ("direct", f"http://127.0.0.1:{port}/v1", ""),
-                    ("router, a named model", f"{router.url}/v1", "m0"),
-                    ("router", f"{router.url}/v1", ""),
-                    ("router, with feedback", f"{router.url}/v1", f"{router.url}/v1/feedback"),
+                for name, url, model, feedback in (
+                    ("direct", f"http://127.0.0.1:{port}/v1", "m0", ""),
+                    ("a named model", f"{router.url}/v1", "m0", ""),
+                    ("routed", f"{router.url}/v1", "auto", ""),
+                    ("routed, with feedback", f"{router.url}/v1", "auto", f"{router.url}/v1/feedback"),
                 ):
                     before = _seconds(router.process.pid)
-                    if feedback == "m0":
-                        continue
-                    found = _latencies(url, words, feedback=feedback)
+                    found = _latencies(url, words, model, feedback)
                     used = (_seconds(router.process.pid) - before) / REQUESTS * 1e6
                     middle, high = np.percentile(found, [50, 99]) * 1e3
                     print(f"| {words} words | {name} | {middle:.2f} | {high:.2f} | {used:.0f} |", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -95,7 +95,9 @@ class _Handler(BaseHTTPRequestHandler):
             if self.server.fault == "breaks" and index == 1:
                 return
             delta = {"content": word if index == 0 else f" {word}"}
-            event = {"id": "c1", "model": "upstream", "choices": [{"index": 0, "delta": delta}]}
+            ends = "stop" if index == len(words) - 1 else None
+            choice = {"index": 0, "delta": delta, "finish_reason": ends}
+            event = {"id": "c1", "model": "upstream", "choices": [choice]}
             self.wfile.write(b"data: %b\n\n" % json.dumps(event).encode())
             self.wfile.flush()
         if asked:

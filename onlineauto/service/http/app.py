@@ -72,7 +72,6 @@ if TYPE_CHECKING:
 
     from onlineauto.service.http.endpoint import Request, Waiting
     from onlineauto.service.http.routes import Endpoints
-    from onlineauto.service.http.status import Status
     from onlineauto.service.log.segment_log import Done
     from onlineauto.service.loop.front import Front
     from onlineauto.service.loop.rank_server import RankServer
@@ -332,11 +331,7 @@ class Handlers(FrontHandlers):
 
     async def status(self, _request: Request) -> Reply:
         """Return the state of the service."""
-        return Reply.json(self.state())
-
-    def state(self) -> Status:
-        """Return the state of the service."""
-        return status_of(self.loop, points=True)
+        return Reply.json(status_of(self.loop, points=True))
 
     async def experiment(self, _request: Request) -> Reply:
         """Return the state of the experiment: the lift over the control arm, the guardrails, the alarms."""
@@ -480,7 +475,7 @@ class Handlers(FrontHandlers):
         self._watchers += 1
         try:
             while not self.stopping:
-                yield b"data: %b\n\n" % msgspec.json.encode(self.state())
+                yield b"data: %b\n\n" % msgspec.json.encode(status_of(self.loop, points=True))
                 await asyncio.sleep(1.0)
         finally:
             self._watchers -= 1

@@ -25,6 +25,7 @@ from onlineauto.service.learning.segments import SegmentSummary
 from onlineauto.service.learning.values import Agreement, Point, Value
 from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.loop.loop import ChampionChange, LiveConfigSummary
+from onlineauto.service.loop.route_status import EndpointStatus, RouteStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -80,31 +81,6 @@ class FrontStatus(msgspec.Struct, frozen=True, kw_only=True):
     time: Annotated[float, _at("clock")]
 
 
-class EndpointStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model behind a router has done, since the process began."""
-
-    name: str
-    chosen: int = 0  # Decisions for it.
-    requests: int  # Requests that it received: decisions, fallbacks, calls by its name, and of the judge.
-    failures: dict[str, int]  # The failed ones, by kind.
-    mean_seconds: float  # Of its answers.
-    input_tokens: int
-    output_tokens: int
-    dollars: float
-    unpriced: int  # Answers that do not say how many tokens they used.
-    down: bool  # It has failed several times in a row, and is not picked for a while.
-    last_error: str
-
-
-class RouteStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a router: its models, and the counts of answers by another model, and of grades."""
-
-    models: list[EndpointStatus]
-    fallbacks: int
-    judged: int
-    not_judged: int  # Of the sample: the judge failed, or too many answers waited for it.
-
-
 class Status(FrontStatus, frozen=True, kw_only=True):
     """The state of a service.
 
@@ -139,7 +115,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
     copies : list of CopyStatus
         The copies of the log in another folder or in a topic, and how far they are behind.
     route : RouteStatus
-        The models behind a router, for ``onlineauto route``.
+        The language models, of a router.
     """
 
     learnt: Annotated[int, _counter("Decisions that were learnt.", "board.")]
@@ -188,7 +164,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
     experiment: Annotated[ExperimentReport, _at("experiment")]
     loss_window_seconds: float = 0.0  # An answer is sent only after the disk has its record.
     copies: list[CopyStatus]
-    route: RouteStatus | None = None
+    route: Annotated[RouteStatus | None, _at("route")] = None
 
 
 class RankServerStatus(FrontStatus, frozen=True, kw_only=True):
@@ -276,7 +252,6 @@ class ServiceMetrics(Collector):
         self._registry.register(self)
         self._requests: dict[tuple[str, int], int] = {}
         self._seconds: dict[str, _Seconds] = {}
-        self.more: Callable[[], Iterable[Metric]] = tuple  # further metrics of the process
 
     def request(self, endpoint: str, status: int, seconds: float) -> None:
         """Count a request; only the thread of the event loop calls this."""
@@ -317,7 +292,7 @@ class ServiceMetrics(Collector):
         if isinstance(status, Status):
             yield from self._experiment(status)
             yield from _copies(status)
-        yield from self.more()
+            yield from () if status.route is None else _route(status.route)
 
     def _experiment(self, status: Status) -> Iterator[Metric]:
         report = status.experiment
@@ -355,6 +330,23 @@ def _copies(status: Status) -> Iterator[Metric]:
     ):
         metric = family(f"onlineauto_copy_{name}", meaning, labels=["target"])
         yield _filled(metric, ((getattr(copy, name), copy.target) for copy in status.copies))
+
+
+def _route(route: RouteStatus) -> Iterator[Metric]:
+    """Yield the metrics of the models of a router."""
+    for name, meaning in _meanings(RouteStatus):
+        yield CounterMetricFamily(f"onlineauto_route_{name}", meaning, value=getattr(route, name))
+    for name, meaning in _meanings(EndpointStatus):
+        metric = CounterMetricFamily(f"onlineauto_route_{name}", meaning, labels=["model"])
+        yield _filled(metric, ((getattr(model, name), model.name) for model in route.models))
+    down = GaugeMetricFamily("onlineauto_route_down", "1 if a model is not picked.", labels=["model"])
+    yield _filled(down, ((float(model.down), model.name) for model in route.models))
+
+
+def _meanings(status: type[RouteStatus | EndpointStatus]) -> list[tuple[str, str]]:
+    """Return the fields that are counters, with their meanings."""
+    fields = [(field.name, get_args(field.type)[-1:]) for field in msgspec.structs.fields(status)]
+    return [(name, str(last.description)) for name, ends in fields for last in ends if isinstance(last, Meta)]
 
 
 def _filled(

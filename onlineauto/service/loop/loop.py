@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.log_copier import LogCopier
     from onlineauto.service.log.segment_log import Done
+    from onlineauto.service.loop.route_status import RouteStatus
 
 _LOG = logging.getLogger("onlineauto.service")
 _SILENT = 86400.0
@@ -201,6 +202,7 @@ class Loop(Front):
         configuration, clock = service_configuration(configuration), clock or SteadyClock()
         self.every, self.keep_log = every or Every(), keep_log
         self.copies: list[LogCopier] = []  # filled by the process that copies the log elsewhere
+        self.route: RouteStatus | None = None  # of a router
         self.failed: Exception | None = None
         self.unsaved: OSError | None = None
         self._again_at = self._took = 0.0

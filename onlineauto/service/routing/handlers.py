@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import httpx
 import msgspec
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from onlineauto.service.http.app import Handlers, awaited_record
 from onlineauto.service.http.routes import ROUTES, Endpoints
-from onlineauto.service.http.status import RouteStatus
 from onlineauto.service.http.wire import JSON, Reply, content_type
 from onlineauto.service.loop.front import ignore_completion
+from onlineauto.service.loop.route_status import RouteStatus
 from onlineauto.service.loop.slots import after_all
 from onlineauto.service.ranking import RankRequest, seed_of, uniform_of
 from onlineauto.service.refused import RefusedError
@@ -30,12 +29,10 @@ from onlineauto.service.routing.prompt import context_of_prompt, read_prompt
 from onlineauto.service.routing.upstream import RejectedError, Upstream, UpstreamError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-
-    from prometheus_client import Metric
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from onlineauto.service.http.endpoint import Request
-    from onlineauto.service.http.status import ServiceMetrics, Status
+    from onlineauto.service.http.status import ServiceMetrics
     from onlineauto.service.log.segment_log import Done
     from onlineauto.service.loop.loop import Loop
     from onlineauto.service.ranking import Features, Ranked
@@ -108,11 +105,10 @@ class RouteHandlers(Handlers):
             [{"model": msgspec.Raw(msgspec.json.encode({name: 1, **endpoint.features}))}]
             for name, endpoint in content.routed.items()
         ]
-        self.chosen = dict.fromkeys(content.models, 0)
-        self.fallbacks = self.judged = self.not_judged = 0
+        models = [upstream.counts for upstream in self.upstreams.values()]
+        self.counts = loop.route = RouteStatus(models=models)
         self._grading: set[asyncio.Task[None]] = set()
         self._graders = asyncio.Semaphore(_JUDGING)
-        metrics.more = self._metrics
 
     async def chat(self, request: Request) -> Reply:
         """Answer a chat in OpenAI's format with the model that is picked or asked for."""
@@ -144,20 +140,6 @@ class RouteHandlers(Handlers):
         self.front.reward(event_id, value, part, key=key)
         self.front.activate(event_id, part)
 
-    def state(self) -> Status:
-        """Return the state of the service and of its models."""
-        return msgspec.structs.replace(super().state(), route=self.route_status())
-
-    def route_status(self) -> RouteStatus:
-        """Return the state of the models."""
-        models = [
-            msgspec.structs.replace(upstream.status(), chosen=self.chosen[name])
-            for name, upstream in self.upstreams.items()
-        ]
-        return RouteStatus(
-            models=models, fallbacks=self.fallbacks, judged=self.judged, not_judged=self.not_judged
-        )
-
     async def close(self) -> None:
         """End the grading, and close the connections to the models."""
         for task in self._grading:
@@ -181,9 +163,11 @@ class RouteHandlers(Handlers):
                 break
             except UpstreamError as error:
                 errors[name] = str(error)
-                self._note_failure(route, name, str(error))
+                self._warn(route, name, str(error))
         if route.recorded is not None:
             await route.recorded
+        if reply is not None and errors:  # if no model has answered, that is no reason to prefer another
+            self._learn_failure(route)
         if reply is None:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in errors.items())
             raise RefusedError(f"no model has answered: {reasons}", status=502)
@@ -209,24 +193,27 @@ class RouteHandlers(Handlers):
             ),
             done,
         )
-        self.chosen[decision.ids[0]] += 1
+        self.upstreams[decision.ids[0]].counts.chosen += 1
         order = [name for name in decision.ids if name not in excluded]
         return _Route(prompt, path, order, decision, recorded)
 
     async def _ask(self, route: _Route, upstream: Upstream) -> Reply:
         """Return the answer of a model."""
         answer = await upstream.complete(route.path, route.prompt.body)
-        self._note_answer(route, upstream.name, answer.text)
-        fields = _named(route, upstream.name, answer.content)
-        return Reply(200, fields, (*JSON, *_headers_of(route, upstream.name)))
+        self._note_answer(route, upstream.counts.name, answer.text)
+        fields = _named(route, upstream.counts.name, answer.content)
+        return Reply(200, fields, (*JSON, *_headers_of(route, upstream.counts.name)))
 
     async def _ask_stream(self, route: _Route, upstream: Upstream) -> Reply:
         """Return the streamed answer of a model, once its first event has arrived."""
         events = upstream.stream(route.path, route.prompt.body)
         first = await anext(events)
         head, _, data = first.content.partition(b"data:")
-        begin = head + b"data: " + _named(route, upstream.name, data.strip()) + b"\n\n"
-        headers = (*content_type("text/event-stream; charset=utf-8"), *_headers_of(route, upstream.name))
+        begin = head + b"data: " + _named(route, upstream.counts.name, data.strip()) + b"\n\n"
+        headers = (
+            *content_type("text/event-stream; charset=utf-8"),
+            *_headers_of(route, upstream.counts.name),
+        )
         relayed = self._relay(route, upstream, events, first)
         await anext(relayed)  # a generator that has begun is closed even if the client has left
         return Reply(200, begin, headers, relayed, is_whole=True)
@@ -245,28 +232,35 @@ class RouteHandlers(Handlers):
             async for event in events:
                 texts.append(event.text)
                 yield event.content
-            self._note_answer(route, upstream.name, "".join(texts))
+            self._note_answer(route, upstream.counts.name, "".join(texts))
         except UpstreamError as error:
-            self._note_failure(route, upstream.name, str(error))
-            problem = {"error": {"code": "BadGateway", "message": f"{upstream.name}: {error}"}}
+            self._warn(route, upstream.counts.name, str(error))
+            self._learn_failure(route)
+            problem = {"error": {"code": "BadGateway", "message": f"{upstream.counts.name}: {error}"}}
             yield b"data: %b\n\n" % msgspec.json.encode(problem)
         finally:
             await events.aclose()
 
-    def _note_failure(self, route: _Route, name: str, reason: str) -> None:
-        """Log that a model has failed; a decision for it is learnt with the reward of a failure."""
-        decision = route.decision
-        fields = {"event": "model_failed", "model": name, "reason": reason}
-        if decision is not None:
-            fields["decision"] = decision.event_id
+    def _warn(self, route: _Route, name: str, reason: str) -> None:
+        """Log that a model has failed."""
+        fields = {
+            "event": "model_failed",
+            "model": name,
+            "reason": reason,
+            "decision": route.about(name)["id"],
+        }
         _LOG.warning("the model %s has failed: %s", name, reason, extra=fields)
-        failure = self.content.failure_reward
-        if decision is None or decision.ids[0] != name or failure is False:
+
+    def _learn_failure(self, route: _Route) -> None:
+        """Record the reward of a failure of the chosen model."""
+        decision, reward = route.decision, self.content.failure_reward
+        if decision is None or reward is False:
             return
         try:
-            self.record_reward(decision.event_id, failure, "failure", ignore_completion)
+            self.record_reward(decision.event_id, reward, "failure", ignore_completion)
         except RefusedError as error:
-            _LOG.warning("the failure is not recorded: %s", error, extra=fields | {"event": "not_recorded"})
+            fields = {"event": "not_recorded", "decision": decision.event_id}
+            _LOG.warning("a failure is not recorded: %s", error, extra=fields)
 
     def _note_answer(self, route: _Route, name: str, text: str) -> None:
         """Count an answer, and have it judged if its decision belongs to the sample."""
@@ -274,12 +268,12 @@ class RouteHandlers(Handlers):
         if decision is None:
             return
         if decision.ids[0] != name:
-            self.fallbacks += 1
+            self.counts.fallbacks += 1
             return
         if judge is None or uniform_of(seed_of("judge", decision.event_id)) >= judge.rate:
             return
         if len(self._grading) >= _WAITING:
-            self.not_judged += 1
+            self.counts.not_judged += 1
             return
         task = asyncio.create_task(self._judge(decision.event_id, route.prompt.text, text))
         self._grading.add(task)
@@ -299,48 +293,16 @@ class RouteHandlers(Handlers):
             found = _NUMBER.search(grade.text)
             value = None if found is None else float(found[0])
             if value is None or not judge.low <= value <= judge.high:
-                message = f"no number from {judge.low:g} to {judge.high:g} in {grade.text[:80]!r}"
-                raise UpstreamError(message)
+                reason = f"no number from {judge.low:g} to {judge.high:g} in {grade.text[:80]!r}"
+                raise UpstreamError("nonsense", reason)
             self.record_reward(
                 event_id, (value - judge.low) / (judge.high - judge.low), "judge", ignore_completion
             )
-            self.judged += 1
+            self.counts.judged += 1
         except (UpstreamError, RejectedError, RefusedError) as error:
-            self.not_judged += 1
+            self.counts.not_judged += 1
             fields = {"event": "not_judged", "model": judge.model, "decision": event_id}
             _LOG.warning("an answer is not judged: %s", error, extra=fields)
-
-    def _metrics(self) -> Iterator[Metric]:
-        """Yield the metrics of the models."""
-        status = self.route_status()
-        counters = {
-            "chosen": "Decisions for a model.",
-            "requests": "Requests that a model received.",
-            "input_tokens": "Tokens of prompts.",
-            "output_tokens": "Tokens of answers.",
-            "dollars": "Cost of answers.",
-            "unpriced": "Answers without a number of tokens.",
-        }
-        for name, meaning in counters.items():
-            counter = CounterMetricFamily(f"onlineauto_route_{name}", meaning, labels=["model"])
-            for model in status.models:
-                counter.add_metric([model.name], getattr(model, name))
-            yield counter
-        failures = CounterMetricFamily(
-            "onlineauto_route_failures", "Failed requests.", labels=["model", "reason"]
-        )
-        down = GaugeMetricFamily("onlineauto_route_down", "1 if a model is not picked.", labels=["model"])
-        for model in status.models:
-            down.add_metric([model.name], float(model.down))
-            for reason, count in model.failures.items():
-                failures.add_metric([model.name, reason], count)
-        yield from (failures, down)
-        for name, meaning in (
-            ("fallbacks", "Answers of another model than the chosen one."),
-            ("judged", "Answers that were graded."),
-            ("not_judged", "Answers of the sample that could not be graded."),
-        ):
-            yield CounterMetricFamily(f"onlineauto_route_{name}", meaning, value=getattr(status, name))
 
 
 def _headers_of(route: _Route, model: str) -> tuple[tuple[bytes, bytes], ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -13,10 +12,10 @@ import httpx
 import msgspec
 from msgspec import Meta
 
-from onlineauto.service.http.status import EndpointStatus
+from onlineauto.service.loop.route_status import EndpointStatus
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator
 
     from onlineauto.service.routing.endpoints import ModelEndpoint
     from onlineauto.service.routing.prompt import Body
@@ -62,6 +61,10 @@ _COMPLETION: Final = msgspec.json.Decoder(_Completion)
 class UpstreamError(Exception):
     """A model has not answered, or not what it should."""
 
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
 
 class RejectedError(Exception):
     """A model rejects the request itself, with a status and a body for the client."""
@@ -83,45 +86,19 @@ class Completion(msgspec.Struct):
 class Upstream:
     """A model; it is not picked for a while after several failures in a row."""
 
-    def __init__(
-        self,
-        name: str,
-        endpoint: ModelEndpoint,
-        key: str,
-        http: httpx.AsyncClient,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.name, self.endpoint, self._http, self._clock = name, endpoint, http, clock
+    def __init__(self, name: str, endpoint: ModelEndpoint, key: str, http: httpx.AsyncClient) -> None:
+        self.endpoint, self.counts, self._http = endpoint, EndpointStatus(name=name, failures={}), http
         self._url = endpoint.url.rstrip("/")
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
-        self.requests, self.failures, self.last_error = 0, Counter[str](), ""
-        self.input_tokens = self.output_tokens = self.unpriced = 0
-        self.seconds = self.cost = 0.0
         self._in_row, self._down_until = 0, 0.0
 
     @property
     def is_down(self) -> bool:
         """True while the model is not picked, because it has failed several times in a row."""
-        return self._clock() < self._down_until
-
-    def status(self) -> EndpointStatus:
-        """Return what the model has done so far."""
-        done = self.requests - sum(self.failures.values())
-        return EndpointStatus(
-            name=self.name,
-            requests=self.requests,
-            failures=dict(self.failures),
-            mean_seconds=self.seconds / max(done, 1),
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            dollars=self.cost,
-            unpriced=self.unpriced,
-            down=self.is_down,
-            last_error=self.last_error,
-        )
+        self.counts.down = time.monotonic() < self._down_until
+        return self.counts.down
 
     async def complete(self, path: str, body: Body) -> Completion:
         """Return an answer; raise `UpstreamError` or `RejectedError` if there is none."""
@@ -188,7 +165,7 @@ class Upstream:
 
     async def _send(self, path: str, body: Body) -> httpx.Response:
         """Send a request, and return the response whose body is not read yet."""
-        named = msgspec.json.encode(self.endpoint.model or self.name)
+        named = msgspec.json.encode(self.endpoint.model or self.counts.name)
         content = msgspec.json.encode(body | {"model": msgspec.Raw(named)})
         request = self._http.build_request(
             "POST", self._url + path, content=content, headers=self._headers, timeout=self.endpoint.timeout
@@ -203,61 +180,53 @@ class Upstream:
         if response.status_code in _REJECTED:
             raise RejectedError(response.status_code, content)
         text = " ".join(content[:300].decode("utf-8", "replace").split())
-        raise _StatusError(f"it answers {response.status_code}: {text}")
+        raise UpstreamError("status", f"it answers {response.status_code}: {text}")
 
     def _begin(self) -> float:
-        self.requests += 1
+        self.counts.requests += 1
         return time.perf_counter()
 
     def _succeed(self, usage: Usage | None, began: float) -> None:
-        self._in_row = 0
-        self.seconds += time.perf_counter() - began
+        counts, self._in_row = self.counts, 0
+        counts.seconds += time.perf_counter() - began
         if usage is None:
-            self.unpriced += 1
+            counts.unpriced += 1
             return
-        self.input_tokens += usage.prompt_tokens
-        self.output_tokens += usage.completion_tokens
-        self.cost += self.cost_of(usage)
+        counts.input_tokens += usage.prompt_tokens
+        counts.output_tokens += usage.completion_tokens
+        counts.dollars += self.cost_of(usage)
 
     def cost_of(self, usage: Usage) -> float:
         """Return the dollars that an answer has cost."""
         prices = self.endpoint
-        return (
-            usage.prompt_tokens * prices.input_price + usage.completion_tokens * prices.output_price
-        ) / _MILLION
+        cost = usage.prompt_tokens * prices.input_price + usage.completion_tokens * prices.output_price
+        return cost / _MILLION
 
     def _failure(self, error: BaseException) -> BaseException:
         """Count a failure, and return the error to raise."""
-        if isinstance(error, RejectedError):
-            self.failures["rejected"] += 1
-            return error
-        kind, text = _reason_of(error, self.endpoint.timeout)
-        if not kind:
-            return error
-        self.failures[kind] += 1
-        self.last_error = text
-        self._in_row += 1
-        if self._in_row >= _FAILURES:
-            pause = min(_PAUSE * 2.0 ** min(self._in_row - _FAILURES, 10), _LONGEST_PAUSE)
-            self._down_until = self._clock() + pause
-        return UpstreamError(text)
+        counts, failure = self.counts, _failure_of(error, self.endpoint.timeout)
+        if isinstance(failure, UpstreamError):
+            self._in_row += 1
+            counts.last_error = str(failure)
+            if self._in_row >= _FAILURES:
+                pause = min(_PAUSE * 2.0 ** min(self._in_row - _FAILURES, 10), _LONGEST_PAUSE)
+                self._down_until = time.monotonic() + pause
+        kind = failure.kind if isinstance(failure, UpstreamError) else "rejected"
+        counts.failed += 1
+        counts.failures[kind] = counts.failures.get(kind, 0) + 1
+        return failure
 
 
-class _StatusError(Exception):
-    """A model answers with a status that another model may not have."""
-
-
-def _reason_of(error: BaseException, timeout: float) -> tuple[str, str]:
-    """Return the kind and the text of a failure; "" if the error is none of the model's."""
+def _failure_of(error: BaseException, timeout: float) -> BaseException:
+    """Return the failure of a model that an error is, or the error itself."""
     if isinstance(error, TimeoutError | httpx.TimeoutException):
-        return "timeout", f"no answer within {timeout:g} seconds"
-    if isinstance(error, _StatusError):
-        return "status", str(error)
+        return UpstreamError("timeout", f"no answer within {timeout:g} seconds")
     if isinstance(error, httpx.HTTPError | httpx.InvalidURL | OSError):
-        return "connection", f"the connection failed: {str(error) or type(error).__name__}"
+        return UpstreamError("connection", f"the connection failed: {str(error) or type(error).__name__}")
     if isinstance(error, ValueError | msgspec.MsgspecError | RecursionError | StopAsyncIteration):
-        return "nonsense", f"the answer is not in OpenAI's format: {str(error) or 'it has no event'}"
-    return "", ""
+        reason = str(error) or "it has no event"
+        return UpstreamError("nonsense", f"the answer is not in OpenAI's format: {reason}")
+    return error
 
 
 async def _content_of(response: httpx.Response) -> bytes:
