@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["COMMITTED", "WEAK_SETS"]
+__all__ = ["COMMITTED", "WEAK_SETS", "hashed", "words"]
 
 COMMITTED = ("route", "headlines")
 """The sets whose files are committed."""
@@ -129,7 +129,7 @@ def route() -> BanditSet:
     texts = [prompt["prompt"] for prompt in prompts]
     lengths = [len(text) for text in texts]
     quarter = np.searchsorted(np.quantile(lengths, (0.25, 0.5, 0.75)), lengths)
-    numbers = _vectors(np.array([_hashed(_words(text)) for text in texts]))
+    numbers = _vectors(np.array([hashed(words(text)) for text in texts]))
     contexts = [f"|b b{bin_} {vector}" for bin_, vector in zip(quarter, numbers, strict=True)]
     names = [f"|Z {model.split('/')[-1]}" for model in models]
     return BanditSet(contexts, rewards, len(contexts), lines=[names] * len(contexts))
@@ -180,10 +180,10 @@ def swissmetro() -> BanditSet:
     return BanditSet(contexts, one_best([int(row["CHOICE"]) - 1 for row in rows], 3), len(rows), lines=lines)
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
     """Return the words and numbers of a text in lower case.
 
-    >>> _words("What's 2&nbsp;+ 2?")
+    >>> words("What's 2&nbsp;+ 2?")
     ["what's", '2', '2']
     """
     return re.findall(r"[a-z']+|\d+", unescape(text).lower())
@@ -192,14 +192,14 @@ def _words(text: str) -> list[str]:
 def _codes(text: str) -> str:
     """Return the words of a text as numbers below 10,000, and whether it asks a question."""
     return " ".join(
-        [*(f"w{crc32(word.encode()) % 10_000}" for word in _words(text)), *["asks"] * ("?" in text)]
+        [*(f"w{crc32(word.encode()) % 10_000}" for word in words(text)), *["asks"] * ("?" in text)]
     )
 
 
-def _hashed(words: Iterable[str]) -> NDArray[np.float64]:
+def hashed(text: Iterable[str]) -> NDArray[np.float64]:
     """Return 64 sums of signs: each different word of a text adds 1 or -1 to one of them."""
     sums = np.zeros(_SIZE)
-    for code in {crc32(word.encode()) for word in words}:
+    for code in {crc32(word.encode()) for word in text}:
         sums[code % _SIZE] += 1 if code // _SIZE % 2 else -1
     return sums
 

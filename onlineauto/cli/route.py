@@ -100,7 +100,7 @@ A file of models:
   rate = 0.1""",
     options=(
         *(declared.name for declared in options_of(RouteOptions)),
-        *("host", "port", "reward_wait", "mode", "control", "tokens", "keep_log", "reward_range"),
+        *("host", "port", "reward_wait", "budget", "mode", "control", "tokens", "keep_log", "reward_range"),
         "quiet",
     ),
 )

@@ -17,6 +17,9 @@ from onlineauto.state.schema import arrays_of
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from onlineauto.explorers.explorer import Explorer
+    from onlineauto.explorers.ranking_kernels import Exploration
+
 _REGISTRY = Registry(EXPLORER_GROUPS, checks=(check_one_explorer, check_cost_range))
 extend(_REGISTRY)
 
@@ -109,9 +112,17 @@ class Policy:
         exploration.counts[LEARNT] = learnt
         exploration.costs[:] = costs
         exploration.errors[:] = learnt, 0.0, learnt * error**2, learnt, learnt * error**2
-        order = np.lexsort((np.arange(n), score)).astype(np.int32)
-        ranked = score[order]
-        if n > 0:
-            kernel_of(type(self.explorer))(exploration, order, ranked, scratch)
-        score[order] = ranked
-        return score
+        return pmf_by_scores(self.explorer, exploration, score, scratch)
+
+
+def pmf_by_scores(
+    explorer: Explorer, exploration: Exploration, score: NDArray[np.float32], scratch: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return the probability of each action by the explorer's kernel, given the action's score."""
+    order = np.lexsort((np.arange(len(score)), score)).astype(np.int32)
+    ranked = score[order]
+    if len(score) > 0:
+        kernel_of(type(explorer))(exploration, order, ranked, scratch)
+    pmf = np.empty_like(score)
+    pmf[order] = ranked
+    return pmf

@@ -184,9 +184,13 @@ Record: TypeAlias = "tuple[str, bytes] | None"
 """The path and the body of a request about a decision; None for a fallback, which no service knows."""
 
 
-def reward_record(decision: ServiceDecision | str, value: float, *, key: str) -> Record:
-    """Return the request that rewards a decision."""
-    return _about(decision, "/v1/reward", {"reward": plain(value), "key": key})
+def reward_record(
+    decision: ServiceDecision | str, value: float | None, *, key: str, cost: float | None
+) -> Record:
+    """Return the request that rewards a decision, reports its cost, or both."""
+    members = {"reward": value, "cost": cost}
+    given = {name: plain(member) for name, member in members.items() if member is not None}
+    return _about(decision, "/v1/reward", {**given, "key": key})
 
 
 def metric_record(decision: ServiceDecision | str, name: str, value: float, *, key: str | None) -> Record:
@@ -362,15 +366,24 @@ class Client:
         decision = self._sent("/v1/rank", body, partial(read_decision, event_id=event_id, ids=ids))
         return decision or fallback(event_id, ids, excluded)
 
-    def reward(self, decision: ServiceDecision | str, value: float, *, key: str = "reward") -> bool:
+    def reward(
+        self,
+        decision: ServiceDecision | str,
+        value: float | None = None,
+        *,
+        key: str = "reward",
+        cost: float | None = None,
+    ) -> bool:
         """Reward a decision, and return whether the service has the reward. A key counts once per decision.
+
+        `cost` is what the decision has cost, for a budget; the first cost of a decision counts.
 
         Raises
         ------
         InputError
             The service has rejected the request.
         """
-        return self._recorded(reward_record(decision, value, key=key))
+        return self._recorded(reward_record(decision, value, key=key, cost=cost))
 
     def metric(
         self, decision: ServiceDecision | str, name: str, value: float, *, key: str | None = None
@@ -465,9 +478,16 @@ class AsyncClient:
         decision = await self._sent("/v1/rank", body, partial(read_decision, event_id=event_id, ids=ids))
         return decision or fallback(event_id, ids, excluded)
 
-    async def reward(self, decision: ServiceDecision | str, value: float, *, key: str = "reward") -> bool:
+    async def reward(
+        self,
+        decision: ServiceDecision | str,
+        value: float | None = None,
+        *,
+        key: str = "reward",
+        cost: float | None = None,
+    ) -> bool:
         """Reward a decision, like `Client.reward`."""
-        return await self._recorded(reward_record(decision, value, key=key))
+        return await self._recorded(reward_record(decision, value, key=key, cost=cost))
 
     async def metric(
         self, decision: ServiceDecision | str, name: str, value: float, *, key: str | None = None

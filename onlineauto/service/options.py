@@ -125,6 +125,13 @@ class ServeOptions:
         metavar="NAMES",
         listed=True,
     )
+    budget: float | None = option(
+        None,
+        "Mean cost of a decision that is held by a price on the costs of actions, each declared as cost "
+        "beside its features, or reported with its reward. Not supplied: the value in the log, or none.",
+        above=0,
+        metavar="COST",
+    )
     ship: str | None = option(
         None,
         "Existing folder on a second disk that receives a copy of the log, the models and the snapshot, at "
@@ -184,6 +191,7 @@ class ServeOptions:
             "reward_range": None if self.reward_range is None else _range(self.reward_range),
             "max_finished": self.max_finished,
             "control": None if self.control is None else _share(self.control),
+            "budget": self.budget,
             "guardrails": None if self.guardrails is None else self.guardrails.split(","),
         }
         return {name: value for name, value in named.items() if value is not None}

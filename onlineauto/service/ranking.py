@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from hashlib import blake2b
+from math import nan
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from onlineauto.api.decisions.choice import draw_index
 from onlineauto.features.records import LEAST_VECTOR
 from onlineauto.formats.decisions.dsjson import decision_line, stamp
+from onlineauto.service.join.pacing import LARGEST_COST
 from onlineauto.service.log.segment_log import read_record, sealed
 from onlineauto.service.refused import RefusedError
 
@@ -30,6 +32,7 @@ _ESCAPED: Final = re.compile(rb'"\\u005[fF]')
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
 _MOST_PATH: Final = 200
 _ALLOWED: Final = "_text"
+_COST: Final = "cost"
 _NUMBERS: Final = frozenset({float, int, bool, type(None)})
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -275,6 +278,48 @@ def path_at(context: bytes, position: int, ids: Sequence[str]) -> str:
     return where if len(where) <= _MOST_PATH else f"{where[: _MOST_PATH - 3]}..."
 
 
+def without_costs(request: RankRequest) -> tuple[list[float | None], RankRequest]:
+    """Return the cost that each action declares, or None, and the request without them; [] if none does.
+
+    A cost is a number beside the features and namespaces of an action. It is no feature.
+
+    >>> request = RankRequest("e", [], ["a", "b"], [[{"cost": msgspec.Raw(b"0.5")}], [{}]])
+    >>> costs, rest = without_costs(request)
+    >>> costs, rest.actions
+    ([0.5, None], [[{}], [{}]])
+    """
+    if not any(_COST in features for action in request.actions for features in action):
+        return [], request
+    costs: list[float | None] = []
+    actions: list[Sequence[Features]] = []
+    for name, objects in zip(request.ids, request.actions, strict=True):
+        raw = next((bytes(features[_COST]) for features in objects if _COST in features), b"{")
+        is_feature = raw[:1] in b"{["
+        costs.append(None if is_feature or raw == b"null" else _cost_in(raw, name))
+        actions.append(objects if is_feature else [_without_cost(features) for features in objects])
+    return costs if any(cost is not None for cost in costs) else [], request._replace(actions=actions)
+
+
+def _without_cost(features: Features) -> Features:
+    return {name: value for name, value in features.items() if name != _COST}
+
+
+def _cost_in(raw: bytes, action: str) -> float:
+    """Return the cost of an action, given as JSON."""
+    what, text = f"the cost of action {action!r}", raw.decode("utf-8", "replace")
+    try:
+        return check_cost(float(text), what, text)
+    except ValueError:
+        return check_cost(nan, what, text)
+
+
+def check_cost(cost: float, what: str, text: str = "") -> float:
+    """Return a cost; reject one that is negative or not finite."""
+    if not 0.0 <= cost < LARGEST_COST:
+        raise RefusedError(f"{what} is {text[:40] or cost}: give a finite number, 0 or more", status=422)
+    return cost
+
+
 _BITS: Final = 53
 
 
@@ -361,6 +406,9 @@ def line_of(
     arm: str = "",
     bucket: int = 0,
     epoch: int = 0,
+    costs: Sequence[float | None] = (),
+    price: float | None = None,
+    over_budget: bool = False,
 ) -> bytes:
     """Return the line of a decision in the log."""
     members: dict[str, Any] = {
@@ -381,6 +429,12 @@ def line_of(
         members |= {"Arm": arm, "Bucket": bucket}
     if epoch:
         members["Epoch"] = epoch
+    if costs:
+        members["Costs"] = costs
+    if price is not None:
+        members["Price"] = price
+    if over_budget:
+        members["OverBudget"] = True
     return sealed(decision_line(members, context))
 
 

@@ -15,10 +15,12 @@ from onlineauto.engine.loop.working_memory import Predicting
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.source import kind_of, rules_of
 from onlineauto.engine.stream.validity import check_rules
-from onlineauto.errors import OptionError
+from onlineauto.errors import InputError, OptionError
+from onlineauto.explorers.ranking_kernels import PART
 from onlineauto.features.block import NAMES
 from onlineauto.learners.model import FIELDS, copy_model
 from onlineauto.workspace.names import follow_names
+from onlineauto.workspace.pricing import check_priced, priced_pmf, without_exploration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,6 +93,10 @@ class ParsingPredictor(BlockPredictor):
             self.read_by(self._configuration)
         return predictions or None
 
+    def learnt_parts(self, n: int) -> NDArray[np.float32]:
+        """Return the learnt part of each of the `n` actions of the last event."""
+        return self.last()[0].buffers.explored[PART, :n]
+
     def scored(self, event: OneEventLike, model: Predicting) -> Scored:
         """Return an event, a text or a mapping, with the scores of its actions."""
         block = self._readers.reader_of(event).parse_one(event)
@@ -149,6 +155,7 @@ class Predictor:
         self.configuration = configuration
         self.kind = kind_of(configuration)
         self._model, self._rules = model, rules_of(configuration)
+        self._pricing: Predicting | None = None
         self._of_thread = local() if like is None else like.memories_for(configuration, model)
 
     def __reduce__(self) -> tuple[type[Predictor], tuple[Configuration, Predicting]]:
@@ -188,6 +195,26 @@ class Predictor:
         """
         return self._thread_state().predict_texts(texts, self._model)
 
+    def predict_priced(self, event: OneEventLike, prices: Sequence[float]) -> NDArray[np.float32]:
+        """Predict one event with actions, like `predict`, with a price added to the cost of each action.
+
+        Raises
+        ------
+        OptionError
+            The explorer reads more than one score of each action.
+        InputError
+            The argument is not exactly one event, or has another number of actions than there are prices.
+        """
+        if self._pricing is None:
+            check_priced(self.configuration)
+            self._pricing = without_exploration(self._model)
+        state = self._thread_state("priced", self._pricing)
+        scores = state.predict_event(event, self._pricing)
+        if len(scores) != len(prices):
+            raise InputError(f"there are {len(prices)} prices for {len(scores)} actions")
+        exploration, parts = self._model.parts.task.exploration, state.learnt_parts(len(scores))
+        return priced_pmf(self.configuration, exploration, scores, prices, parts)
+
     def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
         """Return the result of `use` for an event with the scores of its actions; see `interop.explain`.
 
@@ -211,16 +238,15 @@ class Predictor:
             follow_names(self.configuration, set(), block.rules, learns=False)
         return self._thread_state().predict(block, self._model)
 
-    def _thread_state(self) -> ParsingPredictor:
-        """Return the parser and the working memory of this thread."""
-        block_predictor: ParsingPredictor | None = getattr(self._of_thread, "asked", None)
+    def _thread_state(self, use: str = "asked", model: Predicting | None = None) -> ParsingPredictor:
+        """Return the parser and the working memory of this thread, for one use of the predictor."""
+        block_predictor: ParsingPredictor | None = getattr(self._of_thread, use, None)
         if block_predictor is None:
-            self._of_thread.asked = block_predictor = ParsingPredictor(
-                self.configuration,
-                self._model.layout,
-                semantics=self._semantics,
-                live_configs=_lanes(self._model),
+            model = model or self._model
+            block_predictor = ParsingPredictor(
+                self.configuration, model.layout, semantics=self._semantics, live_configs=_lanes(model)
             )
+            setattr(self._of_thread, use, block_predictor)
         return block_predictor
 
 

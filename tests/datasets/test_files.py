@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from datasets.convert import FOLDER, NOT_COMMITTED
+from datasets.llm_routes import load
 
 SUMS = dict(line.split("  ")[::-1] for line in (FOLDER / "SHA256SUMS").read_text().splitlines())
 EVENTS = {"penbased": 10_992, "letter": 12_000, "surveys": 31_147, "flights": 30_000, "diamonds": 30_000}
@@ -37,7 +38,7 @@ def committed() -> list[Path]:
 
 def test_checksums_match_and_none_is_missing() -> None:
     assert {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in committed()} == SUMS
-    assert {file.split(".")[0] for file in SUMS} == {*LOGS, *LINES}
+    assert {file.split(".")[0] for file in SUMS} == {*LOGS, *LINES, "llm-routes"}
 
 
 def test_the_readme_lists_every_file() -> None:
@@ -49,7 +50,20 @@ def test_the_readme_lists_every_file() -> None:
 
 
 def test_the_files_are_small() -> None:
-    assert sum(file.stat().st_size for file in committed()) < 6_500_000
+    assert sum(file.stat().st_size for file in committed()) < 6_600_000
+
+
+def test_the_scores_and_costs_of_language_models() -> None:
+    routes = load()
+    assert len(routes.models) == 4
+    assert (routes.test.sum(), (~routes.test).sum()) == (1793, 1766)
+    assert routes.reward[routes.test].mean(axis=0) == pytest.approx(
+        [0.7945, 0.9244, 0.9247, 0.9332], abs=1e-4
+    )
+    assert routes.cost[routes.test].mean(axis=0) == pytest.approx(
+        [2.84e-5, 5.13e-4, 8.82e-4, 1.505e-2], rel=1e-3
+    )
+    assert routes.words.shape == (3559, 64)
 
 
 def test_gzip_headers_hold_neither_time_nor_name() -> None:

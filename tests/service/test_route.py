@@ -46,12 +46,15 @@ def route(serve: Callable[..., InProcessClient]) -> Callable[..., InProcessClien
         content: dict[str, Any] | None = None,
         keys: dict[str, str] | None = None,
         timeout: float = 5.0,
+        prices: dict[str, float] | None = None,
         **given: Any,
     ) -> InProcessClient:
-        endpoints = {
-            name: ModelEndpoint(model.url, input_price=1.0, output_price=2.0, timeout=timeout)
-            for name, model in models.items()
-        }
+        endpoints = {}
+        for name, model in models.items():
+            price = (prices or {}).get(name, 1.0)
+            endpoints[name] = ModelEndpoint(
+                model.url, input_price=price, output_price=2 * price, timeout=timeout
+            )
         handlers = partial(RouteHandlers, content=RouteFile(endpoints, **(content or {})), keys=keys or {})
         return serve(make_handlers=handlers, **given)
 
@@ -128,6 +131,34 @@ def test_a_model_is_learnt_from_feedback(route: Any, models: Any) -> None:
     client.learnt(150)
     later = [client.post("/v1/chat/completions", json=ASK).headers["onlineauto-model"] for _ in range(30)]
     assert later.count("good") > 20
+
+
+def test_spending_is_what_answers_cost_and_a_budget_is_held(route: Any, models: Any) -> None:
+    cheap, dear = models(), models()
+    client = route({"dear": dear, "cheap": cheap}, budget=0.001, prices={"dear": 20.0, "cheap": 1.0})
+    for number in range(400):
+        answer = client.post("/v1/chat/completions", json=ASK | {"stream": bool(number % 2)})
+        reward = 1.0 if answer.headers["onlineauto-model"] == "dear" else 0.5
+        client.post("/v1/feedback", json={"id": answer.headers["onlineauto-id"], "reward": reward})
+    status = client.learnt(400)
+    spent = sum(model["dollars"] for model in status["route"]["models"])
+    assert status["costed"] == 400
+    assert 400 * status["mean_cost"] == pytest.approx(spent)  # of each answer, 0.004 or 0.0002 dollars
+    assert status["mean_cost"] == pytest.approx(0.001, rel=0.1)
+    assert status["price"] > 0
+    decision = records_of(client, "rank")[-1]
+    assert decision["Price"] > 0
+    assert decision["Costs"] == pytest.approx([0.004, 0.0002], rel=0.5)
+
+
+def test_an_id_cannot_add_headers(route: Any, models: Any) -> None:
+    client = route({"a b": models()})
+    body: dict[str, Any] = ASK | {"onlineauto": {"id": "e\r\nx-evil: 1"}}
+    answer = client.post("/v1/chat/completions", json=body)
+    assert "x-evil" not in answer.headers
+    assert answer.headers["onlineauto-id"] == "e%0D%0Ax-evil%3A%201"
+    assert answer.headers["onlineauto-model"] == "a%20b"
+    assert answer.json()["onlineauto"]["id"] == body["onlineauto"]["id"]
 
 
 def test_a_named_model_is_asked_without_a_decision(route: Any, models: Any) -> None:

@@ -17,7 +17,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-Kind = Literal["rank", "reward", "activate", "metric", "tick", "settings", "model"]
+Kind = Literal["rank", "reward", "activate", "metric", "cost", "tick", "settings", "model"]
 """Kinds of records of a service; a tick has only a time."""
 
 
@@ -41,6 +41,16 @@ class LogRecord(msgspec.Struct, frozen=True):
     arm: str = msgspec.field(name="Arm", default="")
     bucket: int = msgspec.field(name="Bucket", default=0)
     epoch: int = msgspec.field(name="Epoch", default=0)
+    # Of a decision: the cost of each action, as known then. Of a decision by the model with a budget, and of
+    # the report of its cost: the price that was in force. Whether even the cheapest action costs more.
+    costs: list[float | None] = msgspec.field(name="Costs", default_factory=list)
+    price: float | None = msgspec.field(name="Price", default=None)
+    over_budget: bool = msgspec.field(name="OverBudget", default=False)
+    # Of a report of a cost: the cost, and of a known decision its action and the cost that it was assumed to
+    # have, if any.
+    cost: float = msgspec.field(name="Cost", default=0.0)
+    action: str = msgspec.field(name="Action", default="")
+    assumed: float | None = msgspec.field(name="Assumed", default=None)
     # Of a metric: its name, and its value for a decision.
     metric: str = msgspec.field(name="Metric", default="")
     value: float = msgspec.field(name="Value", default=0.0)

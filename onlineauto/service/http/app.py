@@ -64,6 +64,7 @@ from onlineauto.service.log.segment_log import RecordsAnswer
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.loop.rank_server import PART_BYTES
 from onlineauto.service.loop.slots import activate_slots, after_all, rank_slots, reward_slots, slot_id
+from onlineauto.service.ranking import check_cost
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
@@ -209,7 +210,18 @@ class FrontHandlers:
     def reward(self, request: Request) -> None:
         """Record rewards."""
         body = _REWARD.decode(request.body)
-        self.record_reward(_named_by(body), body.reward, body.key or _key_of(request), request.done)
+        event_id, key = _named_by(body), body.key or _key_of(request)
+        value, cost = body.reward, body.cost
+        if cost is msgspec.UNSET:
+            if value is msgspec.UNSET:
+                raise RefusedError("a reward has the member reward, or cost, or both")
+            self.record_reward(event_id, value, key, request.done)
+            return
+        check_cost(cost, "the cost")
+        done = request.done if value is msgspec.UNSET else after_all(2, request.done)
+        if value is not msgspec.UNSET:
+            self.record_reward(event_id, value, key, done)
+        self.front.cost(event_id, cost, done)
 
     def record_reward(self, event_id: str, value: float, key: str, done: Done) -> None:
         """Record a reward of a decision."""

@@ -78,6 +78,20 @@ class FrontStatus(msgspec.Struct, frozen=True, kw_only=True):
     log_bytes: Annotated[int, _counter("Bytes of the log.", "log.end")]
     log_groups: Annotated[int, _counter("Flushes of the log.", "groups")]
     queued: Annotated[int, _gauge("Records that wait to be written.", "queued")]
+    price: Annotated[
+        float, _gauge("Price of a unit of cost, in rewards, by which the budget is held.", "join.pacing.")
+    ]
+    mean_cost: Annotated[float, _gauge("Mean cost of a decision.", "join.pacing.")]
+    recent_cost: Annotated[
+        float, _gauge("Mean cost of a decision, in which the latest 200 count most.", "join.pacing.")
+    ]
+    costed: Annotated[int, _counter("Decisions whose costs are known.", "join.pacing.")]
+    over_budget: Annotated[
+        int, _counter("Decisions whose cheapest action costs more than the budget.", "join.pacing.")
+    ]
+    unmatched_costs: Annotated[
+        int, _counter("Costs that were reported for no known decision.", "join.pacing.unmatched")
+    ]
     time: Annotated[float, _at("clock")]
 
 
@@ -112,6 +126,11 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         The number of records of the log that could not be applied, and a description of the latest.
     segments : list of SegmentSummary
         What the model prefers for whom.
+    price, mean_cost, recent_cost, costed, over_budget : float and int
+        The price of a unit of cost, the mean cost of a decision, in all and of the latest 200, the number of
+        decisions in it, and of those whose cheapest action costs more than the budget.
+    action_costs : mapping of str to float
+        The mean reported cost of each action.
     copies : list of CopyStatus
         The copies of the log in another folder or in a topic, and how far they are behind.
     route : RouteStatus
@@ -164,6 +183,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
     experiment: Annotated[ExperimentReport, _at("experiment")]
     loss_window_seconds: float = 0.0  # An answer is sent only after the disk has its record.
     copies: list[CopyStatus]
+    action_costs: dict[str, float]
     route: Annotated[RouteStatus | None, _at("route")] = None
 
 
@@ -189,6 +209,7 @@ def status_of(loop: Loop, *, points: bool = False) -> Status:
         values=[value for value in board.values if value.reward is not None],
         points=board.points if points else [],
         copies=[copier.status() for copier in loop.copies],
+        action_costs={name: mean.mean for name, mean in list(loop.join.pacing.by_action.items())},
     )
 
 

@@ -304,13 +304,15 @@ class SlotsAnswer(msgspec.Struct):
 class Reward(msgspec.Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/reward``; a reward that is sent again with the same key counts once.
 
-    ``slot`` is the id of a slot, for a rank of slots.
+    ``slot`` is the id of a slot, for a rank of slots. ``cost`` is what the decision has cost; the first cost
+    of a decision counts, and a body may have a cost alone.
     """
 
     event_id: str
-    reward: float
+    reward: float | msgspec.UnsetType = msgspec.UNSET
     key: str = ""
     slot: str = ""
+    cost: float | msgspec.UnsetType = msgspec.UNSET
 
 
 class MetricValue(msgspec.Struct, forbid_unknown_fields=True):
@@ -329,7 +331,8 @@ class MetricValue(msgspec.Struct, forbid_unknown_fields=True):
 class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The body of ``PATCH /v1/settings``: settings to change; a wait is in seconds, or like ``PT10M``.
 
-    ``reward_range`` is two numbers, or null for a range that is learnt.
+    ``reward_range`` is two numbers, or null for a range that is learnt. ``budget`` is a mean cost of a
+    decision, or null for none.
     """
 
     reward_wait: float | str | msgspec.UnsetType = msgspec.UNSET
@@ -341,6 +344,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     control: float | msgspec.UnsetType = msgspec.UNSET
     guardrails: list[str] | msgspec.UnsetType = msgspec.UNSET
     learn_at: str | msgspec.UnsetType = msgspec.UNSET
+    budget: float | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class ModelChoice(msgspec.Struct, forbid_unknown_fields=True):

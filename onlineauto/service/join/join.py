@@ -37,6 +37,7 @@ import numpy as np
 
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.decisions.waiting import Timed, WaitingDecisions
+from onlineauto.service.join.pacing import Pacing
 from onlineauto.service.join.settings import (
     MOST_WAIT,
     JoinRules,
@@ -124,6 +125,10 @@ def hash_of(key: str, metric: str = "") -> bytes:
     """Return the hash of the key of a reward, or of a value of a metric; the first bit tells which."""
     digest = blake2b((f"{metric}\n{key}" if metric else key).encode(), digest_size=8).digest()
     return bytes([digest[0] & 127 | 128 * bool(metric)]) + digest[1:]
+
+
+_COST: Final = hash_of("", "cost")
+"""The hash under which a decision remembers its reported cost."""
 
 
 class DecisionTable(msgspec.Struct):
@@ -269,6 +274,7 @@ class Join:
         self._waiting: WaitingDecisions[bytes, bytes] = WaitingDecisions(deadline_of)
         self._early: Timed[Early] = Timed(lambda early: early.deadline)
         self._scale = RewardScale()
+        self.pacing = Pacing()
 
     @property
     def waiting(self) -> int:
@@ -392,6 +398,8 @@ class Join:
         at = (record.taken or record.time).timestamp() if at is None else at
         if settings is not None:
             self._book.change(settings, self.now)
+            if settings.budget != self.settings.budget:
+                self.pacing.begin()
         self._let_pass(at, record.passed)
         ended: list[EndedDecision] = []
         if min(self._waiting.earliest, self._early.earliest, self._waiting.ended.old_until) <= self.now:
@@ -416,6 +424,8 @@ class Join:
                 self._activate(record.event_id, ended)
         elif record.kind == "metric" and record.key:
             self._metric(record)
+        elif record.kind == "cost":
+            self._cost(record)
         elif settings is not None:
             self.settings = settings
         return ended
@@ -440,6 +450,7 @@ class Join:
             self._book.state(),
             self.heard,
             self.retired,
+            self.pacing,
         )
         values: dict[str, Any] = msgspec.to_builtins(state, builtin_types=(bytes,), str_keys=True)
         return values
@@ -455,6 +466,7 @@ class Join:
         join.now, join.counts, join.sources = stored.now, stored.counts, stored.sources
         join._clock, join._set_back = stored.clock, stored.set_back
         join._scale = RewardScale(*stored.scale)
+        join.pacing = stored.pacing
         for event_id, early in stored.early:
             early.deadline = min(early.deadline, stored.now + early.wait)
             join._early.add(event_id, early, wait=early.wait)
@@ -521,6 +533,8 @@ class Join:
             self.counts.repeated += 1
             return
         self.counts.ranked += 1
+        if record.costs:
+            self._pay(record)
         rules = self._book.current
         packed = _PLAIN.pack(position, size, self.now, wait, rules, not record.deferred)
         self._waiting.begin(event_id, packed, wait=wait)
@@ -551,11 +565,38 @@ class Join:
             self.counts.late += 1
             self._replace(event_id, decision)
             return
-        value = add_reward(
-            rules.aggregation, decision.rewards, decision.value, self._bound_reward(reward, rules)
-        )
+        bounded = self._bound_reward(reward, rules)
+        self.pacing.reward(bounded)
+        value = add_reward(rules.aggregation, decision.rewards, decision.value, bounded)
         decision = JoinDecision(*decision[:6], decision.rewards + 1, value, decision.keys)
         self._replace_or_end(event_id, decision, ended)
+
+    def _pay(self, record: LogRecord) -> None:
+        """Count the cost of a decision; the price follows it, unless another process made the decision."""
+        cost, budget = record.costs[record.ranked[0] - 1], self.settings.budget
+        self.pacing.over_budget += record.over_budget
+        if cost is not None:
+            self.pacing.pay(cost)
+            if record.price is not None and budget is not None and not record.source:
+                out = set(record.excluded)
+                costs = [each for number, each in enumerate(record.costs, 1) if number not in out]
+                known = [each for each in costs if each is not None]
+                self.pacing.follow(cost, spread=max(known) - min(known), budget=budget)
+
+    def _cost(self, record: LogRecord) -> None:
+        """Count the first cost that is reported for a decision."""
+        packed, pacing = self._packed_of(record.event_id), self.pacing
+        if packed is None or not record.action:
+            pacing.unmatched += 1
+            return
+        decision = read_decision(packed)
+        if reward_of(decision.keys, _COST) is not None:
+            self.counts.duplicate += 1
+            return
+        self._replace(record.event_id, remember_key(decision, _COST, record.cost))
+        priced = record.price is not None and not record.source
+        budget = self.settings.budget if priced else None
+        pacing.report(record.action, record.cost, record.assumed, budget=budget)
 
     def _metric(self, record: LogRecord) -> None:
         """Remember the key of a value of a metric for as long as its decision is known."""
@@ -663,6 +704,7 @@ class JoinState(msgspec.Struct):
     rules: tuple[int, list[tuple[int, float, JoinRules]]]
     heard: dict[str, float]
     retired: float
+    pacing: Pacing = msgspec.field(default_factory=Pacing)
 
 
 def checked_wait(decision: JoinDecision, book: RuleBook) -> float:

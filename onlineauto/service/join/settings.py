@@ -10,6 +10,7 @@ import msgspec
 
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.decisions.waiting import LEARN_AT
+from onlineauto.service.join.pacing import LARGEST_COST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ MODES: Final = ("online", "apprentice", "logging-only")
 WAIT: Final = LEARN_AT[0]
 MOST_WAIT: Final = 30 * 86400.0
 """Maximum number of seconds for which a decision may wait."""
-_OF_EPOCH: Final = ("mode", "control", "guardrails", "canary", "canary_share")
+_OF_EPOCH: Final = ("mode", "control", "guardrails", "canary", "canary_share", "budget")
 _MOST_FINISHED: Final = 10**12
 _MOST_CONTROL: Final = 0.5
 _MOST_GUARDRAILS: Final = 8
@@ -108,8 +109,11 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         That share.
     learn_at : {"wait", "reward"}
         When a decision ends; see `LEARN_AT`.
+    budget : float, optional
+        The mean cost of a decision that is held; see `onlineauto.service.join.pacing`.
     epoch : int
-        The number of changes of who decides for whom, so far: of the mode, the arms or the guardrails.
+        The number of changes of who decides for whom, so far: of the mode, the arms, the guardrails or the
+        budget.
     """
 
     reward_wait: float = 600.0
@@ -124,6 +128,7 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     canary: str = ""
     canary_share: float = 0.0
     learn_at: str = WAIT
+    budget: float | None = None
     epoch: int = 0
 
     def next_epoch(self, changed: JoinSettings) -> JoinSettings:
@@ -157,6 +162,8 @@ def check_settings(settings: JoinSettings) -> None:
         raise OptionError(
             f"max_finished is at least 1 and at most {_MOST_FINISHED:,}, not {settings.max_finished}"
         )
+    if settings.budget is not None and not 0.0 < settings.budget < LARGEST_COST:
+        raise OptionError(f"budget is {settings.budget}: give a mean cost of a decision, a number above 0")
     _check_experiment(settings)
 
 

@@ -38,12 +38,14 @@ from onlineauto.service.ranking import (
     RankRequest,
     answer_of,
     certain_choice,
+    check_cost,
     choose,
     context_of,
     line_of,
     path_at,
     read_answer,
     seed_of,
+    without_costs,
 )
 from onlineauto.service.refused import RefusedError
 
@@ -132,6 +134,8 @@ class Front:
         self._namespaces = set(namespaces if limits.only is None else limits.only)
         self._lock = threading.Lock()
         self._last: _Ranking | None = None
+        self._warned = False  # of a budget below the cheapest action
+        self._unwritten: dict[str, tuple[int, dict[str, Any]]] = {}  # see `_note_costs`
         self._commit = GroupCommit(log, deliver=deliver)
         self.canary: Published | None = None
         self.deferred_slots = DeferredSlots(join)
@@ -156,6 +160,8 @@ class Front:
         _step(self._read, rankings)
         if settings.mode == "online" and (settings.control or settings.canary_share):
             _step(partial(self._assign, settings), rankings)
+        if settings.budget is not None:
+            _step(partial(self._price, settings.budget, self.join.pacing.price), rankings)
         _predict_many(rankings)
         _step(_predict, rankings)
         _step(self._choose, rankings)
@@ -224,6 +230,16 @@ class Front:
             self._check_room(0, WAITING, now)
             members = {"RewardId": key} if key else {}
             self._append("metric", done, now, None, EventId=event_id, Metric=name, Value=value, **members)
+
+    def cost(self, event_id: str, cost: float, done: Done) -> None:
+        """Record what a decision has cost; the first cost of a decision counts, once `done` is called."""
+        self._check_id(event_id)
+        check_cost(cost, "the cost")
+        with self._lock:
+            now = self._now()
+            self._check_room(0, WAITING, now)
+            assumed = self._assumed_cost(event_id, now)
+            self._append("cost", done, now, None, EventId=event_id, Cost=cost, **assumed)
 
     def activate(self, event_id: str, done: Done) -> None:
         """Activate a deferred decision, so that it is learnt; this counts once `done` is called."""
@@ -355,7 +371,8 @@ class Front:
             raise RefusedError(f"{self.queued} records wait to be written", status=429, retry_after=1.0)
 
     def _read(self, one: _Ranking) -> None:
-        """Encode the context of a request."""
+        """Read the costs that actions declare, and encode the context of a request."""
+        one.costs, one.request = without_costs(one.request)
         one.context = context_of(one.request, self.limits, self._namespaces)
 
     def _assign(self, settings: JoinSettings, one: _Ranking) -> None:
@@ -371,12 +388,55 @@ class Front:
             else:  # a rank server has only the model that learns
                 one.arm = TREATMENT
 
+    def _price(self, budget: float, price: float, one: _Ranking) -> None:
+        """Complete the costs of the actions; if the model decides, note the price and the cheapest action."""
+        request, declared, pacing = one.request, one.costs or [None] * len(one.request.ids), self.join.pacing
+        costs = [
+            pacing.mean_of(name, budget) if cost is None else cost
+            for name, cost in zip(request.ids, declared, strict=True)
+        ]
+        one.costs = costs
+        if one.mode != "online":
+            return
+        one.price = price
+        cheapest = min(
+            (number for number, name in enumerate(request.ids) if name not in request.excluded),
+            key=costs.__getitem__,
+        )
+        if None in declared or costs[cheapest] <= budget:  # a mean that is wrong has to be corrected
+            return
+        one.certain = cheapest
+        if not self._warned:
+            self._warned = True
+            _LOG.warning(
+                "the budget of %g is below the cheapest action, %r, which costs %g",
+                budget,
+                request.ids[cheapest],
+                costs[cheapest],
+                extra={"event": "over_budget", "event_id": request.event_id},
+            )
+
+    def _assumed_cost(self, event_id: str, now: float) -> dict[str, Any]:
+        """Return the action of a known decision, the cost that it was assumed to have, and its price."""
+        found = self.join.find(event_id, now)
+        if found is None:
+            return {}
+        if event_id in self._unwritten:
+            return self._unwritten[event_id][1]
+        try:
+            record = read_record(self.log.line_at(found.position, found.size))
+            return _assumed(record.tags, record.ranked[0] - 1, record.costs, record.price)
+        except (OSError, LookupError, ValueError, InputError):  # its segment is removed or damaged
+            return {}
+
     def _choose(self, one: _Ranking) -> None:
         """Choose an action by the model, or choose the baseline."""
         request = one.request
         one.seed = seed_of(self.app, request.event_id)
         one.out = out = [index for index, name in enumerate(request.ids) if name in request.excluded]
-        if one.mode == "online":
+        if one.certain >= 0:
+            choice = certain_choice(one.certain, len(request.ids))
+        elif one.mode == "online":
             choice = choose(one.pmf, out, one.seed)
         else:
             count = len(request.ids)
@@ -404,8 +464,30 @@ class Front:
             arm=one.arm,
             bucket=one.bucket,
             epoch=one.epoch,
+            costs=one.costs,
+            price=one.price,
+            over_budget=one.certain >= 0,
         )
-        self._submit(line, one.done, now, LogRecord("rank", _NOW, request.event_id, deferred=deferred))
+        known = LogRecord("rank", _NOW, request.event_id, deferred=deferred)
+        if one.costs:
+            known = self._note_costs(known, one, line)
+        self._submit(line, one.done, now, known)
+
+    def _note_costs(self, known: LogRecord, one: _Ranking, line: bytes) -> LogRecord:
+        """Return the record of a decision with its costs, which are at hand until the log has its line."""
+        unwritten, action = self._unwritten, one.answer.actions[0]
+        while unwritten and next(iter(unwritten.values()))[0] <= self.log.durable:
+            del unwritten[next(iter(unwritten))]
+        assumed = _assumed(one.request.ids, action, one.costs, one.price)
+        unwritten[known.event_id] = self._commit.position + len(line), assumed
+        return msgspec.structs.replace(
+            known,
+            ranked=[action + 1],
+            excluded=[number + 1 for number in one.out],
+            costs=list(one.costs),
+            price=one.price,
+            over_budget=one.certain >= 0,
+        )
 
     def _append(
         self, kind: str, done: Done, now: float | None = None, known: LogRecord | None = None, **members: Any
@@ -457,7 +539,20 @@ class _Ranking:
     bucket: int = 0
     seed: int = 0
     out: Sequence[int] = ()  # the indices of the excluded actions
+    costs: Sequence[float | None] = ()  # the cost of each action, where one is known
+    price: float | None = None  # the price in force, if the model decides
+    certain: int = -1  # the cheapest action, if it costs more than the budget
     answer: Ranked = field(init=False)
+
+
+def _assumed(
+    ids: Sequence[str], action: int, costs: Sequence[float | None], price: float | None
+) -> dict[str, Any]:
+    """Return the members of a report of a cost that depend on its decision."""
+    members: dict[str, Any] = {"Action": ids[action]}
+    if costs and costs[action] is not None:
+        members["Assumed"] = costs[action]
+    return members if price is None else members | {"Price": price}
 
 
 def _step(step: Callable[[_Ranking], None], turn: Sequence[_Ranking]) -> None:
@@ -472,7 +567,9 @@ def _step(step: Callable[[_Ranking], None], turn: Sequence[_Ranking]) -> None:
 
 def _predict_many(turn: Sequence[_Ranking]) -> None:
     """Compute the probabilities for all ranks of a turn in one block, if there are enough of one model."""
-    together = [one for one in turn if one.error is None and one.published is turn[0].published]
+    together = [
+        one for one in turn if one.error is None and one.published is turn[0].published and not one.price
+    ]
     if len(together) < _BLOCK:
         return
     texts = [_HEAD + one.context + b"}\n" for one in together]
@@ -486,7 +583,12 @@ def _predict(one: _Ranking) -> None:
     if one.pmf:
         return
     try:
-        one.pmf = one.published.predictor.predict(_HEAD + one.context + b"}\n").tolist()
+        predictor, event = one.published.predictor, _HEAD + one.context + b"}\n"
+        if one.price:
+            prices = [one.price * cost for cost in one.costs if cost is not None]
+            one.pmf = predictor.predict_priced(event, prices).tolist()
+        else:
+            one.pmf = predictor.predict(event).tolist()
     except InputError as error:
         problems = error.problems if isinstance(error, NotOneEventError) else ()
         places = [

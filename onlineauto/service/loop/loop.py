@@ -33,6 +33,7 @@ from onlineauto.service.loop.front import WAITING, Front, SteadyClock, ignore_co
 from onlineauto.service.options import Limits
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.pricing import check_priced
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -241,6 +242,8 @@ class Loop(Front):
         changed = _changed(self.join.settings, {**(settings or {}), **options})
         if compares:
             _check_guardrails(changed, settings or {})
+        if changed.budget is not None:
+            check_priced(configuration)
         if changed != self.join.settings or not self.log.end:
             self._append("settings", ignore_completion, Settings=msgspec.to_builtins(changed))
         self._load_canary()
@@ -257,7 +260,7 @@ class Loop(Front):
             for line in content.splitlines(keepends=True):
                 position += len(line)
                 record = read_record(line, where=f"the log of {source}")
-                if record.kind not in ("rank", "reward", "activate", "metric"):
+                if record.kind not in ("rank", "reward", "activate", "metric", "cost"):
                     line = sealed(b'{"Type":"tick","Timestamp":"%b"}' % stamp(now).encode())
                 if position > known:
                     taken.append((record, position, line))
@@ -454,6 +457,8 @@ class Loop(Front):
         """Change settings of the join; the caller holds the lock."""
         changed = _changed(self.join.settings, settings)
         _check_guardrails(changed, settings)
+        if changed.budget is not None:
+            check_priced(self.learner.workspace.configuration)
         self._append("settings", done, Settings=msgspec.to_builtins(changed))
         return changed
 

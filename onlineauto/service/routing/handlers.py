@@ -11,7 +11,9 @@ import asyncio
 import logging
 import re
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -26,10 +28,10 @@ from onlineauto.service.ranking import RankRequest, seed_of, uniform_of
 from onlineauto.service.refused import RefusedError
 from onlineauto.service.routing.endpoints import AUTO
 from onlineauto.service.routing.prompt import context_of_prompt, read_prompt
-from onlineauto.service.routing.upstream import RejectedError, Upstream, UpstreamError
+from onlineauto.service.routing.upstream import Completion, RejectedError, Upstream, UpstreamError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from onlineauto.service.http.endpoint import Request
     from onlineauto.service.http.status import ServiceMetrics
@@ -38,11 +40,12 @@ if TYPE_CHECKING:
     from onlineauto.service.ranking import Features, Ranked
     from onlineauto.service.routing.endpoints import RouteFile
     from onlineauto.service.routing.prompt import Prompt
-    from onlineauto.service.routing.upstream import Completion
 
 _LOG = logging.getLogger("onlineauto.service")
 _BODIES: Final = 64
 """Maximum size of a prompt, as a multiple of that of a rank."""
+_CONNECTIONS: Final = 1000
+"""Number of requests to models at the same time; more of them wait within their time limit."""
 _JUDGING: Final = 8
 """Number of answers that are judged at the same time."""
 _WAITING: Final = 256
@@ -94,17 +97,20 @@ class RouteHandlers(Handlers):
     ) -> None:
         super().__init__(loop, metrics)
         self.content = content
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=256)
+        limits = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=256)
         self._http = httpx.AsyncClient(limits=limits, follow_redirects=False)
         self.upstreams = {
             name: Upstream(name, endpoint, keys.get(name, ""), self._http)
             for name, endpoint in content.models.items()
         }
         self._ids = list(content.routed)
-        self._actions: list[list[Features]] = [
-            [{"model": msgspec.Raw(msgspec.json.encode({name: 1, **endpoint.features}))}]
+        self._features: list[Features] = [
+            {"model": msgspec.Raw(msgspec.json.encode({name: 1, **endpoint.features}))}
             for name, endpoint in content.routed.items()
         ]
+        self._has_prices = any(model.input_price or model.output_price for model in content.routed.values())
+        for namespace in ("form", "prompt", "vector", "model"):
+            self.front.allow_namespace(namespace)
         models = [upstream.counts for upstream in self.upstreams.values()]
         self.counts = loop.route = RouteStatus(models=models)
         self._grading: set[asyncio.Task[None]] = set()
@@ -186,7 +192,7 @@ class RouteHandlers(Handlers):
                 prompt.extras.id or secrets.token_hex(16),
                 [context_of_prompt(prompt, self.content)],
                 self._ids,
-                self._actions,
+                self._actions(prompt),
                 excluded,
                 deferred=True,
                 unit=prompt.extras.unit or unit,
@@ -197,10 +203,20 @@ class RouteHandlers(Handlers):
         order = [name for name in decision.ids if name not in excluded]
         return _Route(prompt, path, order, decision, recorded)
 
+    def _actions(self, prompt: Prompt) -> list[list[Features]]:
+        """Return the features of the models, and what each will probably cost."""
+        if not self._has_prices:
+            return [[features] for features in self._features]
+        costs = (self.upstreams[name].expected_cost(prompt.characters) for name in self._ids)
+        return [
+            [features | {"cost": msgspec.Raw(b"%g" % cost)}]
+            for features, cost in zip(self._features, costs, strict=True)
+        ]
+
     async def _ask(self, route: _Route, upstream: Upstream) -> Reply:
         """Return the answer of a model."""
         answer = await upstream.complete(route.path, route.prompt.body)
-        self._note_answer(route, upstream.counts.name, answer.text)
+        self._note_answer(route, upstream, answer)
         fields = _named(route, upstream.counts.name, answer.content)
         return Reply(200, fields, (*JSON, *_headers_of(route, upstream.counts.name)))
 
@@ -226,13 +242,14 @@ class RouteHandlers(Handlers):
         first: Completion,
     ) -> AsyncGenerator[bytes, None]:
         """Yield nothing, then the events behind the first one."""
-        texts = [first.text]
+        texts, usage = [first.text], first.usage
         try:
             yield b""
             async for event in events:
                 texts.append(event.text)
+                usage = event.usage or usage
                 yield event.content
-            self._note_answer(route, upstream.counts.name, "".join(texts))
+            self._note_answer(route, upstream, Completion(b"", "".join(texts), usage))
         except UpstreamError as error:
             self._warn(route, upstream.counts.name, str(error))
             self._learn_failure(route)
@@ -243,31 +260,31 @@ class RouteHandlers(Handlers):
 
     def _warn(self, route: _Route, name: str, reason: str) -> None:
         """Log that a model has failed."""
-        fields = {
-            "event": "model_failed",
-            "model": name,
-            "reason": reason,
-            "decision": route.about(name)["id"],
-        }
+        decision = route.about(name)["id"]
+        fields = {"event": "model_failed", "model": name, "reason": reason, "decision": decision}
         _LOG.warning("the model %s has failed: %s", name, reason, extra=fields)
 
     def _learn_failure(self, route: _Route) -> None:
         """Record the reward of a failure of the chosen model."""
         decision, reward = route.decision, self.content.failure_reward
-        if decision is None or reward is False:
-            return
-        try:
-            self.record_reward(decision.event_id, reward, "failure", ignore_completion)
-        except RefusedError as error:
-            fields = {"event": "not_recorded", "decision": decision.event_id}
-            _LOG.warning("a failure is not recorded: %s", error, extra=fields)
+        if decision is not None and reward is not False:
+            self._submit(partial(self.record_reward, decision.event_id, reward, "failure"))
 
-    def _note_answer(self, route: _Route, name: str, text: str) -> None:
-        """Count an answer, and have it judged if its decision belongs to the sample."""
+    def _submit(self, record: Callable[[Done], None]) -> None:
+        """Record something for which no client waits."""
+        try:
+            record(ignore_completion)
+        except RefusedError as error:
+            _LOG.warning("the router cannot record: %s", error, extra={"event": "not_recorded"})
+
+    def _note_answer(self, route: _Route, upstream: Upstream, answer: Completion) -> None:
+        """Record the cost of an answer, and have it judged if its decision belongs to the sample."""
         judge, decision = self.content.judge, route.decision
         if decision is None:
             return
-        if decision.ids[0] != name:
+        if self._has_prices and answer.usage is not None:
+            self._submit(partial(self.front.cost, decision.event_id, upstream.cost_of(answer.usage)))
+        if decision.ids[0] != upstream.counts.name:
             self.counts.fallbacks += 1
             return
         if judge is None or uniform_of(seed_of("judge", decision.event_id)) >= judge.rate:
@@ -275,7 +292,7 @@ class RouteHandlers(Handlers):
         if len(self._grading) >= _WAITING:
             self.counts.not_judged += 1
             return
-        task = asyncio.create_task(self._judge(decision.event_id, route.prompt.text, text))
+        task = asyncio.create_task(self._judge(decision.event_id, route.prompt.text, answer.text))
         self._grading.add(task)
         task.add_done_callback(self._grading.discard)
 
@@ -295,9 +312,8 @@ class RouteHandlers(Handlers):
             if value is None or not judge.low <= value <= judge.high:
                 reason = f"no number from {judge.low:g} to {judge.high:g} in {grade.text[:80]!r}"
                 raise UpstreamError("nonsense", reason)
-            self.record_reward(
-                event_id, (value - judge.low) / (judge.high - judge.low), "judge", ignore_completion
-            )
+            reward = (value - judge.low) / (judge.high - judge.low)
+            self.record_reward(event_id, reward, "judge", ignore_completion)
             self.counts.judged += 1
         except (UpstreamError, RejectedError, RefusedError) as error:
             self.counts.not_judged += 1
@@ -306,11 +322,11 @@ class RouteHandlers(Handlers):
 
 
 def _headers_of(route: _Route, model: str) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the headers of an answer."""
+    """Return the headers of an answer; names and ids are quoted like parts of a URL."""
     about = route.about(model)
-    headers = [(b"onlineauto-model", model.encode("ascii", "replace"))]
+    headers = [(b"onlineauto-model", quote(model).encode())]
     if route.decision is not None:
-        headers.append((b"onlineauto-id", route.decision.event_id.encode("ascii", "replace")))
+        headers.append((b"onlineauto-id", quote(route.decision.event_id).encode()))
     if about["fallback"]:
         headers.append((b"onlineauto-fallback", b"true"))
     return tuple(headers)

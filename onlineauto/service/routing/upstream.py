@@ -30,6 +30,10 @@ _REJECTED: Final = (400, 413, 422)
 """What a model answers if the request itself is wrong, so that no other model is asked."""
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
 _MILLION: Final = 1e6
+_CHARACTERS: Final = 4
+"""Number of characters of a token, about."""
+_FIRST_TOKENS: Final = 300
+"""Number of tokens of an answer that is assumed before the first one."""
 _USAGE: Final = msgspec.Raw(b'{"include_usage":true}')
 
 
@@ -92,7 +96,7 @@ class Upstream:
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
-        self._in_row, self._down_until = 0, 0.0
+        self._in_row, self._down_until, self._priced = 0, 0.0, 0
 
     @property
     def is_down(self) -> bool:
@@ -119,7 +123,7 @@ class Upstream:
         return answer
 
     async def stream(self, path: str, body: Body) -> AsyncGenerator[Completion, None]:
-        """Yield the events of a streamed answer.
+        """Yield the events of a streamed answer; the content of one that the client must not see is empty.
 
         An error before the first event is that of `complete`; a later one ends the stream.
         """
@@ -149,8 +153,9 @@ class Upstream:
                         later = _read_event(data)
                         later.content = event
                 usage = later.usage or usage
-                if later.n_choices or not hides_usage:
-                    yield later
+                if hides_usage and not later.n_choices:
+                    later.content = b""
+                yield later
             if data != b"[DONE]":
                 raise httpx.RemoteProtocolError("the stream has ended before [DONE]")
         except (GeneratorExit, asyncio.CancelledError):
@@ -194,6 +199,7 @@ class Upstream:
             return
         counts.input_tokens += usage.prompt_tokens
         counts.output_tokens += usage.completion_tokens
+        self._priced += 1
         counts.dollars += self.cost_of(usage)
 
     def cost_of(self, usage: Usage) -> float:
@@ -201,6 +207,11 @@ class Upstream:
         prices = self.endpoint
         cost = usage.prompt_tokens * prices.input_price + usage.completion_tokens * prices.output_price
         return cost / _MILLION
+
+    def expected_cost(self, characters: int) -> float:
+        """Return the dollars that an answer will probably cost, by the mean length of answers so far."""
+        tokens = (self.counts.output_tokens + _FIRST_TOKENS) // (self._priced + 1)
+        return self.cost_of(Usage(characters // _CHARACTERS, tokens))
 
     def _failure(self, error: BaseException) -> BaseException:
         """Count a failure, and return the error to raise."""

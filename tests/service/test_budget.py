@@ -1,0 +1,262 @@
+"""Budgets of a service: declared and reported costs, the logged price, restarts, and bad input."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from onlineauto.errors import OptionError
+from onlineauto.service.join.join import Join, replay
+from onlineauto.service.join.settings import JoinSettings
+from onlineauto.service.log.segment_log import SegmentLog, read_record
+from onlineauto.service.loop.front import ignore_completion
+from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.options import ServeOptions
+from onlineauto.service.ranking import RankRequest, is_drawn
+from onlineauto.service.refused import RefusedError
+from tests.service.in_process import InProcessClient
+
+COSTS = {"small": 0.1, "medium": 0.5, "large": 3.0}
+REWARDS = {"small": 0.5, "medium": 0.7, "large": 0.8}
+SETTINGS = {"learn_at": "reward", "reward_wait": 60.0}
+OPTIONS = "--cb_explore_adf --automl 4 --bit_precision 12"
+
+
+def request_of(number: int, costs: dict[str, float] | None = None) -> RankRequest:
+    actions = []
+    for name in COSTS:
+        action = {"m": msgspec.Raw(b'{"%b":1}' % name.encode())}
+        if costs is not None:
+            action["cost"] = msgspec.Raw(str(costs[name]).encode())
+        actions.append([action])
+    context = {"u": msgspec.Raw(b'{"x":%d}' % (number % 5))}
+    return RankRequest(f"e{number}", [context], list(COSTS), actions)
+
+
+def decide(
+    loop: Loop, begin: int, end: int, *, declared: bool = True, reported: dict[str, float] | None = None
+) -> list[str]:
+    """Let a loop decide, and reward its decisions; return the chosen actions."""
+    chosen = []
+    for number in range(begin, end):
+        answer = loop.rank(request_of(number, COSTS if declared else None), ignore_completion)
+        action = answer.ids[0]
+        noise = 0.1 * float(np.random.default_rng(number).normal())
+        if reported is not None:
+            loop.cost(f"e{number}", reported[action], ignore_completion)
+        loop.reward(f"e{number}", REWARDS[action] + noise, ignore_completion)
+        chosen.append(action)
+        if number % 20 == 0:
+            learn(loop)
+    learn(loop)
+    return chosen
+
+
+def learn(loop: Loop) -> None:
+    settle(loop)
+    while loop.learn():
+        pass
+
+
+def settle(loop: Loop) -> None:
+    """Wait until the log has all records."""
+    written = threading.Event()
+    loop._write(b"", lambda _: written.set())
+    assert written.wait(30)
+
+
+@pytest.fixture
+def budgeted(open_loop: Callable[..., Loop]) -> Callable[..., Loop]:
+    def make(options: str = OPTIONS, **settings: Any) -> Loop:
+        return open_loop(options, settings=SETTINGS | settings, every=Every(publish=0.0))
+
+    return make
+
+
+def paid(chosen: list[str]) -> float:
+    return float(np.mean([COSTS[name] for name in chosen]))
+
+
+@pytest.mark.ci
+def test_declared_costs_hold_the_budget(budgeted: Callable[..., Loop]) -> None:
+    loop = budgeted(budget=0.6)
+    chosen = decide(loop, 0, 1500)
+    assert paid(chosen) == pytest.approx(0.6, rel=0.03)
+    assert loop.join.pacing.mean_cost == pytest.approx(paid(chosen))
+    assert loop.join.pacing.price > 0.0
+    assert chosen.count("medium") > 1000
+
+
+@pytest.mark.ci
+def test_reported_costs_hold_the_budget(budgeted: Callable[..., Loop]) -> None:
+    loop = budgeted(budget=0.6)
+    chosen = decide(loop, 0, 1500, declared=False, reported=COSTS)
+    assert paid(chosen) == pytest.approx(0.6, rel=0.03)
+    assert loop.join.pacing.mean_cost == pytest.approx(paid(chosen))
+    assert loop.join.pacing.reported == 1500
+    assert {name: mean.mean for name, mean in loop.join.pacing.by_action.items()} == pytest.approx(COSTS)
+
+
+def records_of(loop: Loop) -> list[tuple[bytes, Any]]:
+    return [(line, read_record(line)) for _, line in loop.log.lines(loop.log.begin)]
+
+
+def test_the_logged_price_gives_the_logged_probabilities(budgeted: Callable[..., Loop]) -> None:
+    loop = budgeted(budget=0.3)
+    decide(loop, 0, 90)
+    predictor, price = loop.published.predictor, loop.join.pacing.price
+    answer = loop.rank(request_of(1000, COSTS), ignore_completion)
+    settle(loop)
+    line, record = records_of(loop)[-1]
+    assert (record.price, record.costs) == (price, list(COSTS.values()))
+    assert price > 0.0
+    event = b'{"c":%b}\n' % bytes(record.context)
+    priced = predictor.predict_priced(event, [price * cost for cost in record.costs]).tolist()
+    total = sum(priced)
+    by_action = dict(zip(answer.actions, answer.probabilities, strict=True))
+    assert [by_action[number] for number in range(3)] == [chance / total for chance in priced]
+    assert is_drawn(line, app="default")
+    assert priced != predictor.predict(event).tolist()
+
+
+def test_a_budget_above_all_costs_changes_no_choice(tmp_path: Path, open_loop: Callable[..., Loop]) -> None:
+    answers = []
+    for name, budget in (("with", {"budget": 3.0}), ("without", {})):
+        loop = open_loop(
+            OPTIONS, folder=tmp_path / name, settings=SETTINGS | budget, every=Every(publish=0.0)
+        )
+        decide(loop, 0, 150)
+        ranks = [record for _, record in records_of(loop) if record.kind == "rank"]
+        answers.append([(record.ranked, record.probabilities) for record in ranks])
+        assert {record.price for record in ranks} == ({0.0} if budget else {None})
+    assert answers[0] == answers[1]
+
+
+def test_the_state_is_a_function_of_the_log(budgeted: Callable[..., Loop]) -> None:
+    loop = budgeted(budget=0.3)
+    decide(loop, 0, 60)
+    loop.change({"budget": 0.4}, ignore_completion)
+    decide(loop, 60, 120, declared=False, reported=COSTS)
+    state = loop.join.state()["pacing"]
+    assert loop.learner.join.state()["pacing"] == state
+    assert state["debt"] != 0.0
+    again = Join(JoinSettings())
+    for _ in replay(again, loop.log, loop.log.begin):
+        pass
+    assert again.state()["pacing"] == state
+    killed = SegmentLog(loop.folder / "log", read_only=True)  # without the snapshot of a closed loop
+    assert killed.end == loop.log.end
+    loop = budgeted()
+    assert loop.join.settings.budget == 0.4
+    assert loop.join.state()["pacing"] == state
+    assert Join.of(loop.join.state()).state()["pacing"] == state
+
+
+def test_a_budget_below_the_cheapest_action_takes_it_and_warns_once(
+    budgeted: Callable[..., Loop], caplog: pytest.LogCaptureFixture
+) -> None:
+    loop = budgeted(budget=0.05)
+    with caplog.at_level(logging.WARNING, "onlineauto.service"):
+        chosen = decide(loop, 0, 40)
+    assert set(chosen) == {"small"}
+    warnings = [record for record in caplog.records if getattr(record, "event", "") == "over_budget"]
+    assert [record.getMessage() for record in warnings] == [
+        "the budget of 0.05 is below the cheapest action, 'small', which costs 0.1"
+    ]
+    assert loop.join.pacing.over_budget == 40
+    request = request_of(100, COSTS)._replace(excluded=frozenset({"small"}))
+    assert loop.rank(request, ignore_completion).ids[0] == "medium"
+
+
+@pytest.mark.parametrize("cost", ["-0.1", "1e999", '"low"', "true", '"nan"'])
+def test_a_cost_that_is_no_cost_is_rejected(budgeted: Callable[..., Loop], cost: str) -> None:
+    loop = budgeted(budget=0.5)
+    request = request_of(1)
+    request.actions[1][0]["cost"] = msgspec.Raw(cost.encode())
+    with pytest.raises(RefusedError, match=r"cost of action .medium. is .*: give a finite number") as raised:
+        loop.rank(request, ignore_completion)
+    assert raised.value.status == 422
+
+
+@pytest.mark.parametrize("cost", [-1.0, float("nan"), float("inf"), 1e31])
+def test_a_reported_cost_that_is_no_cost_is_rejected(budgeted: Callable[..., Loop], cost: float) -> None:
+    loop = budgeted(budget=0.5)
+    with pytest.raises(RefusedError, match=r"the cost is .*: give a finite number, 0 or more") as raised:
+        loop.cost("e1", cost, ignore_completion)
+    assert raised.value.status == 422
+
+
+@pytest.mark.parametrize("flags", ["--bag 3", "--cover 3", "--rnd 2", "--regcb", "--squarecb --elim"])
+def test_explorers_of_several_scores_are_rejected_by_name(budgeted: Callable[..., Loop], flags: str) -> None:
+    with pytest.raises(OptionError, match=r"needs|reads more than one score"):
+        budgeted(f"--cb_explore_adf {flags}", budget=0.5)
+
+
+@pytest.mark.parametrize("budget", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_budget_that_is_no_number_above_zero_is_rejected(
+    budgeted: Callable[..., Loop], budget: float
+) -> None:
+    with pytest.raises(OptionError, match=r"budget is .*: give a mean cost of a decision"):
+        budgeted(budget=budget)
+
+
+def test_a_reported_cost_replaces_the_declared_one_once(budgeted: Callable[..., Loop]) -> None:
+    loop = budgeted(budget=0.5)
+    action = loop.rank(request_of(1, COSTS), ignore_completion).ids[0]
+    settle(loop)
+    assert loop.join.pacing.spent == COSTS[action]
+    for cost in (0.7, 0.9):
+        loop.cost("e1", cost, ignore_completion)
+    assert loop.join.pacing.spent == pytest.approx(0.7)
+    assert loop.join.pacing.debt == pytest.approx(0.7 / 0.5 - 1.0)
+    assert (loop.join.pacing.reported, loop.join.counts.duplicate) == (1, 1)
+    assert loop.join.pacing.by_action[action].mean == 0.7
+    loop.cost("unknown", 0.7, ignore_completion)
+    assert loop.join.pacing.unmatched == 1
+
+
+def test_the_price_moves_only_by_decisions_of_the_model(budgeted: Callable[..., Loop]) -> None:
+    loop = budgeted(budget=0.5, mode="apprentice")
+    request = request_of(1, {"small": 3.0, "medium": 0.5, "large": 0.1})
+    assert loop.rank(request, ignore_completion).ids[0] == "small"
+    assert (loop.join.pacing.mean_cost, loop.join.pacing.debt) == (3.0, 0.0)
+    settle(loop)
+    assert [record.price for _, record in records_of(loop) if record.kind == "rank"] == [None]
+
+
+def test_budgets_over_http(serve: Callable[..., InProcessClient]) -> None:
+    client = serve(budget=0.5)
+    actions: dict[str, Any] = {name: {"m": {name: 1}, "cost": cost} for name, cost in COSTS.items()}
+    body = {"event_id": "e1", "actions": actions}
+    action = client.post("/v1/rank", json=body).json()["action"]
+    assert client.get("/v1/status").json()["mean_cost"] == COSTS[action]
+    assert client.post("/v1/reward", json={"event_id": "e1", "cost": 0.4}).status_code == 204
+    assert client.post("/v1/reward", json={"event_id": "e1", "reward": 1.0, "cost": 9.0}).status_code == 204
+    status = client.learnt(1)
+    assert (status["mean_cost"], status["recent_cost"], status["costed"]) == (0.4, 0.4, 1)
+    assert (status["rewarded"], status["duplicate"], status["action_costs"]) == (1, 1, {action: 0.4})
+    assert status["settings"]["budget"] == 0.5
+    metrics = client.get("/metrics").text
+    assert "onlineauto_mean_cost 0.4" in metrics
+    assert "onlineauto_costed_total 1.0" in metrics
+    refused = client.post("/v1/reward", json={"event_id": "e1", "cost": -1})
+    assert refused.status_code == 422
+    assert "the cost is -1.0: give a finite number, 0 or more" in refused.text
+    assert "reward, or cost, or both" in client.post("/v1/reward", json={"event_id": "e1"}).text
+    body["event_id"], actions["small"]["cost"] = "e2", -1
+    refused = client.post("/v1/rank", json=body)
+    assert (refused.status_code, "cost of action 'small' is -1" in refused.text) == (422, True)
+    assert client.patch("/v1/settings", json={"budget": None}).json()["budget"] is None
+    actions["small"]["cost"] = 0.2
+    assert client.post("/v1/rank", json=body).status_code == 200
+
+
+def test_the_option_gives_the_budget() -> None:
+    assert ServeOptions(budget=0.5).settings() == {"budget": 0.5}
