@@ -1,11 +1,9 @@
-"""Route prompts to three language models, and learn from the scores of some answers.
+"""Route prompts to four language models within a budget, and learn from the scores of every second answer.
 
-The models are threads of this process; their scores are real: those of the set ``cb-route`` (ParetoBandit).
-Prices are those of the models, and the numbers of tokens are the means of the set.
-``python examples/18_route_models.py 3000`` sends more prompts.
+The models are threads of this process; their scores and costs are those of ParetoBandit's data, which are
+real. ``python examples/18_route_models.py 3000 0.0003`` sends more prompts, with another budget.
 """
 
-import gzip
 import json
 import socket
 import subprocess
@@ -17,29 +15,30 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import httpx
+import numpy as np
 
-from onlineauto import datasets
-
-MODELS = ("gemini-2.5-pro", "llama-3.1-8b-instruct", "mistral-large-2512")
-PRICES = {
-    "gemini-2.5-pro": (1.25, 10.0),
-    "llama-3.1-8b-instruct": (0.1, 0.1),
-    "mistral-large-2512": (0.5, 1.5),
-}
-TOKENS = {"gemini-2.5-pro": 1490, "llama-3.1-8b-instruct": 190, "mistral-large-2512": 300}
+DATA = np.load(Path(__file__).parents[1] / "datasets" / "llm-routes.npz")
+MODELS, SCORES, DOLLARS = DATA["models"].tolist(), DATA["reward"], DATA["cost"]
+VECTORS, ORDER = DATA["words"], np.random.default_rng(1).permutation(len(DATA["reward"]))
 
 
 class LanguageModel(BaseHTTPRequestHandler):
-    """Answers a chat in OpenAI's format."""
+    """Answers a chat in OpenAI's format.
+
+    A million tokens cost one cent here, and an answer has the number of tokens that makes it as dear as the
+    model's answer was.
+    """
 
     protocol_version, wbufsize = "HTTP/1.1", -1
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        prompt = int(asked["messages"][0]["content"].split()[1])
+        tokens = round(1e8 * float(DOLLARS[prompt, MODELS.index(asked["model"])]))
         answer = {
             "object": "chat.completion",
             "choices": [{"index": 0, "message": {"role": "assistant", "content": "an answer"}}],
-            "usage": {"prompt_tokens": 100, "completion_tokens": TOKENS[asked["model"]]},
+            "usage": {"prompt_tokens": 0, "completion_tokens": tokens},
         }
         content = json.dumps(answer).encode()
         self.send_response(200)
@@ -51,51 +50,47 @@ class LanguageModel(BaseHTTPRequestHandler):
         pass
 
 
-def vectors(count: int) -> list[list[float]]:
-    """Return the numbers that describe each prompt, such as an embedding."""
-    with gzip.open(datasets.path("cb-route-u"), "rt") as lines:
-        shared = [line for line in lines if line.startswith("shared")][:count]
-    return [[float(word[1:]) for word in line.split("|v ")[1].split()] for line in shared]
-
-
-def routed(url: str, count: int) -> list[str]:
-    """Send prompts, and feedback for every second answer; return the models that answered."""
-    scores, models = datasets.true_rewards("cb-route-u"), []
+def ask(url: str, count: int) -> None:
+    """Send prompts, and feedback for every second answer; print what they earned and cost."""
+    chosen, prompts = [], ORDER[:count]
     with httpx.Client(base_url=url, timeout=30) as client:
-        for number, vector in enumerate(vectors(count)):
-            body = {"model": "auto", "messages": [{"role": "user", "content": f"Prompt {number}"}]}
-            body["onlineauto"] = {"vector": vector}
+        for number, prompt in enumerate(prompts):
+            body = {
+                "model": "auto",
+                "messages": [{"role": "user", "content": f"Prompt {prompt}"}],
+                "onlineauto": {"vector": VECTORS[prompt].tolist()},  # such as an embedding
+            }
             answer = client.post("/v1/chat/completions", json=body).raise_for_status().json()
-            models.append(answer["model"])
+            chosen.append(MODELS.index(answer["model"]))
             if number % 2:
-                score = float(scores[number, MODELS.index(answer["model"])])
+                score = float(SCORES[prompt, chosen[-1]])
                 feedback = {"id": answer["onlineauto"]["id"], "reward": score}
                 client.post("/v1/feedback", json=feedback).raise_for_status()
-        spent = sum(model["dollars"] for model in client.get("/v1/status").json()["route"]["models"])
-    means = ", ".join(f"{model} {scores[:count, k].mean():.3f}" for k, model in enumerate(MODELS))
-    print(f"always the same model: {means}")
-    chosen = scores[range(count), [MODELS.index(model) for model in models]]
-    print(f"routed: {chosen.mean():.3f}, and {chosen[-count // 3 :].mean():.3f} in the last third")
-    print(f"dollars for 1,000 prompts: {1000 * spent / count:.2f}")
-    return models
+    for model, name in enumerate(MODELS):
+        score, cost = SCORES[prompts, model].mean(), 1000 * DOLLARS[prompts, model].mean()
+        print(f"always {name:22}: {score:.3f}, {cost:7.3f} dollars for 1,000 prompts")
+    half = slice(count // 2, None)
+    for what, part in (("routed", slice(None)), ("routed, second half", half)):
+        score = SCORES[prompts[part], chosen[part]].mean()
+        cost = 1000 * DOLLARS[prompts[part], chosen[part]].mean()
+        print(f"{what:29}: {score:.3f}, {cost:7.3f} dollars")
 
 
-def main(count: int) -> None:
+def main(count: int, budget: float) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), LanguageModel)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with TemporaryDirectory() as folder, socket.socket() as found:
         file = Path(folder) / "models.toml"
-        lines = [
-            f'[models."{name}"]\nurl = "http://127.0.0.1:{server.server_address[1]}/v1"\n'
-            f"input_price = {input_price}\noutput_price = {output_price}\n"
-            for name, (input_price, output_price) in PRICES.items()
-        ]
-        file.write_text("\n".join(lines))
+        url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        file.write_text(
+            "".join(f'[models."{name}"]\nurl = "{url}"\noutput_price = 0.01\n' for name in MODELS)
+        )
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
         found.close()
-        words = ["route", str(Path(folder) / "router"), "--endpoints", str(file), "--port", str(port)]
-        router = subprocess.Popen([sys.executable, "-m", "onlineauto", *words, "--quiet"])
+        words = [str(Path(folder) / "router"), "--endpoints", str(file), "--port", str(port)]
+        words += ["--budget", str(budget), "--quiet"]
+        router = subprocess.Popen([sys.executable, "-m", "onlineauto", "route", *words])
         url = f"http://127.0.0.1:{port}"
         try:
             while True:
@@ -105,7 +100,7 @@ def main(count: int) -> None:
                 except httpx.TransportError:
                     time.sleep(0.1)
             print(f"the page is at {url}/")
-            routed(url, count)
+            ask(url, count)
         finally:
             router.terminate()
             router.wait()
@@ -113,4 +108,5 @@ def main(count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 600)
+    words = sys.argv[1:]
+    main(int(words[0]) if words else 600, float(words[1]) if len(words) > 1 else 0.00065)
