@@ -64,7 +64,7 @@ def ask(url: str, count: int) -> None:
             chosen.append(MODELS.index(answer["model"]))
             if number % 2:
                 score = float(SCORES[prompt, chosen[-1]])
-                feedback = {"id": answer["onlineauto"]["id"], "reward": score}
+                feedback = {"event_id": answer["onlineauto"]["event_id"], "reward": score}
                 client.post("/v1/feedback", json=feedback).raise_for_status()
     for model, name in enumerate(MODELS):
         score, cost = SCORES[prompts, model].mean(), 1000 * DOLLARS[prompts, model].mean()

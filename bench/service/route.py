@@ -83,7 +83,9 @@ def _latencies(url: str, words: int, model: str, feedback: str) -> list[float]:
             answer = client.post(f"{url}/chat/completions", json=body)
             seconds.append(time.perf_counter() - began)
             if feedback:
-                client.post(feedback, json={"id": answer.headers["onlineauto-id"], "reward": number % 2})
+                client.post(
+                    feedback, json={"event_id": answer.headers["onlineauto-event-id"], "reward": number % 2}
+                )
     return seconds[REQUESTS // 10 :]
 
 

@@ -86,18 +86,11 @@ Examples:
 A file of models:
   [models.small]
   url = "http://127.0.0.1:8101/v1"
-  input_price = 0.1        # dollars per million tokens
-  output_price = 0.1
 
   [models.large]
   url = "https://api.example.com/v1"
-  model = "large-2026"     # the name to send
   key = "LARGE_KEY"        # the variable of the environment that has the key
-  timeout = 30             # seconds
-
-  [judge]                  # grades a sample of the answers
-  model = "large"
-  rate = 0.1""",
+  output_price = 10.0      # dollars per million tokens""",
     options=(
         *(declared.name for declared in options_of(RouteOptions)),
         *("host", "port", "reward_wait", "budget", "mode", "control", "tokens", "keep_log", "reward_range"),

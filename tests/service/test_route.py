@@ -83,7 +83,7 @@ def test_an_answer_names_its_model_and_its_decision(route: Any, models: Any) -> 
     assert answer.status_code == 200
     assert answer.json()["choices"][0]["message"]["content"] == "an answer"
     assert answer.json()["model"] == answer.headers["onlineauto-model"] == about["model"]
-    assert answer.headers["onlineauto-id"] == about["id"]
+    assert answer.headers["onlineauto-event-id"] == about["event_id"]
     assert about["fallback"] is False
     chosen, name = (small, "small") if about["model"] == "small" else (large, "large")
     sent = chosen.bodies[0]
@@ -105,7 +105,7 @@ def test_keys_go_to_their_models_and_tokens_stay_here(route: Any, models: Any, t
     answer = client.post("/v1/chat/completions", json=ASK, headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 200
     assert small.heads[0]["authorization"] == "Bearer s3cret"
-    feedback = {"id": answer.headers["onlineauto-id"], "reward": 1.0}
+    feedback = {"event_id": answer.headers["onlineauto-event-id"], "reward": 1.0}
     refused = client.post("/v1/feedback", json=feedback, headers={"Authorization": f"Bearer {token}"})
     assert refused.status_code == 403
 
@@ -113,13 +113,20 @@ def test_keys_go_to_their_models_and_tokens_stay_here(route: Any, models: Any, t
 @pytest.mark.parametrize("path", ["/v1/feedback", "/v1/reward"])
 def test_only_decisions_with_feedback_are_learnt(route: Any, models: Any, path: str) -> None:
     client = route({"small": models(), "large": models()})
-    ids = [client.post("/v1/chat/completions", json=ASK).headers["onlineauto-id"] for _ in range(3)]
-    name = "id" if path == "/v1/feedback" else "event_id"
+    ids = [client.post("/v1/chat/completions", json=ASK).headers["onlineauto-event-id"] for _ in range(3)]
     for _ in range(2):  # the second one repeats the first
-        assert client.post(path, json={name: ids[1], "reward": 0.5, "key": "k"}).status_code == 204
+        assert client.post(path, json={"event_id": ids[1], "reward": 0.5, "key": "k"}).status_code == 204
     status = client.learnt(1)
     assert (status["learnt"], status["joined"], status["defaulted"], status["pending"]) == (1, 1, 0, 2)
     assert status["duplicate"] == 1
+
+
+def test_the_endpoints_are_described(route: Any, models: Any) -> None:
+    client = route({"small": models()})
+    paths = client.get("/openapi.json").json()["paths"]
+    assert paths.keys() >= {"/v1/chat/completions", "/v1/feedback", "/v1/models/history", "/v1/rank"}
+    names = [operation["operationId"] for path in paths.values() for operation in path.values()]
+    assert len(names) == len(set(names))
 
 
 def test_a_model_is_learnt_from_feedback(route: Any, models: Any) -> None:
@@ -127,7 +134,9 @@ def test_a_model_is_learnt_from_feedback(route: Any, models: Any) -> None:
     for _ in range(150):
         answer = client.post("/v1/chat/completions", json=ASK)
         reward = float(answer.headers["onlineauto-model"] == "good")
-        client.post("/v1/feedback", json={"id": answer.headers["onlineauto-id"], "reward": reward})
+        client.post(
+            "/v1/feedback", json={"event_id": answer.headers["onlineauto-event-id"], "reward": reward}
+        )
     client.learnt(150)
     later = [client.post("/v1/chat/completions", json=ASK).headers["onlineauto-model"] for _ in range(30)]
     assert later.count("good") > 20
@@ -139,7 +148,9 @@ def test_spending_is_what_answers_cost_and_a_budget_is_held(route: Any, models: 
     for number in range(400):
         answer = client.post("/v1/chat/completions", json=ASK | {"stream": bool(number % 2)})
         reward = 1.0 if answer.headers["onlineauto-model"] == "dear" else 0.5
-        client.post("/v1/feedback", json={"id": answer.headers["onlineauto-id"], "reward": reward})
+        client.post(
+            "/v1/feedback", json={"event_id": answer.headers["onlineauto-event-id"], "reward": reward}
+        )
     status = client.learnt(400)
     spent = sum(model["dollars"] for model in status["route"]["models"])
     assert status["costed"] == 400
@@ -153,20 +164,20 @@ def test_spending_is_what_answers_cost_and_a_budget_is_held(route: Any, models: 
 
 def test_an_id_cannot_add_headers(route: Any, models: Any) -> None:
     client = route({"a b": models()})
-    body: dict[str, Any] = ASK | {"onlineauto": {"id": "e\r\nx-evil: 1"}}
+    body: dict[str, Any] = ASK | {"onlineauto": {"event_id": "e\r\nx-evil: 1"}}
     answer = client.post("/v1/chat/completions", json=body)
     assert "x-evil" not in answer.headers
-    assert answer.headers["onlineauto-id"] == "e%0D%0Ax-evil%3A%201"
+    assert answer.headers["onlineauto-event-id"] == "e%0D%0Ax-evil%3A%201"
     assert answer.headers["onlineauto-model"] == "a%20b"
-    assert answer.json()["onlineauto"]["id"] == body["onlineauto"]["id"]
+    assert answer.json()["onlineauto"]["event_id"] == body["onlineauto"]["event_id"]
 
 
 def test_a_named_model_is_asked_without_a_decision(route: Any, models: Any) -> None:
     small, large = models(), models(fault="500")
     client = route({"small": small, "large": large})
     answer = client.post("/v1/chat/completions", json=ASK | {"model": "small"})
-    assert (answer.status_code, answer.json()["onlineauto"]["id"]) == (200, None)
-    assert "onlineauto-id" not in answer.headers
+    assert (answer.status_code, answer.json()["onlineauto"]["event_id"]) == (200, None)
+    assert "onlineauto-event-id" not in answer.headers
     failed = client.post("/v1/chat/completions", json=ASK | {"model": "large"})
     assert failed.status_code == 502
     assert "large: it answers 500" in failed.json()["error"]["message"]
@@ -193,9 +204,9 @@ def test_the_next_model_answers_if_one_fails(
     assert model_status(client, "bad")["failures"] == {reason: 1}
     assert client.get("/v1/status").json()["route"]["fallbacks"] == 1
     warning = next(record for record in caplog.records if "has failed" in record.message)
-    assert (warning.model, warning.decision) == ("bad", answer.headers["onlineauto-id"])
+    assert (warning.model, warning.decision) == ("bad", answer.headers["onlineauto-event-id"])
     status = client.learnt(1)  # the decision for the failed model, with the reward of a failure
-    client.post("/v1/feedback", json={"id": answer.headers["onlineauto-id"], "reward": 1.0})
+    client.post("/v1/feedback", json={"event_id": answer.headers["onlineauto-event-id"], "reward": 1.0})
     rewards = records_of(client, "reward")
     assert [record["RewardValue"] for record in rewards] == [0.0, 1.0]
     assert client.get("/v1/status").json()["late"] == status["late"] + 1  # about another model's answer
@@ -251,7 +262,7 @@ def test_a_stream_is_passed_on(route: Any, models: Any) -> None:
     parts = [json.loads(event.removeprefix("data: ")) for event in events[:-1]]
     assert "".join(part["choices"][0]["delta"]["content"] for part in parts) == "a b c"
     assert parts[0]["onlineauto"] == {
-        "id": answer.headers["onlineauto-id"],
+        "event_id": answer.headers["onlineauto-event-id"],
         "model": "small",
         "fallback": False,
     }
@@ -285,7 +296,7 @@ def test_a_judge_grades_a_sample(route: Any, models: Any) -> None:
     client = route({"small": models(), "judge": judge}, content=content, mode="apprentice")
     ids = [f"e{number}" for number in range(20)]
     for event_id in ids:
-        client.post("/v1/chat/completions", json=ASK | {"onlineauto": {"id": event_id}})
+        client.post("/v1/chat/completions", json=ASK | {"onlineauto": {"event_id": event_id}})
     sample = {event_id for event_id in ids if uniform_of(seed_of("judge", event_id)) < 0.5}
     assert 3 < len(sample) < 17
     assert client.learnt(len(sample))["learnt"] == len(sample)
@@ -422,8 +433,8 @@ def test_the_command_routes_and_a_kill_loses_nothing(models: Any, tmp_path: Path
     with router, httpx.Client(base_url=router.url, timeout=30) as client:
         for number in range(50):
             answer = client.post("/v1/chat/completions", json=ASK)
-            ids.append(answer.headers["onlineauto-id"])
-            client.post("/v1/feedback", json={"id": ids[-1], "reward": number % 2}).raise_for_status()
+            ids.append(answer.headers["onlineauto-event-id"])
+            client.post("/v1/feedback", json={"event_id": ids[-1], "reward": number % 2}).raise_for_status()
         settings = client.get("/v1/status").json()["settings"]
         assert (settings["learn_at"], settings["reward_wait"]) == ("reward", 86400.0)
         router.kill()

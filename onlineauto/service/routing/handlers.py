@@ -20,7 +20,7 @@ import msgspec
 
 from onlineauto.service.http.app import Handlers, awaited_record
 from onlineauto.service.http.routes import ROUTES, Endpoints
-from onlineauto.service.http.wire import JSON, Reply, content_type
+from onlineauto.service.http.wire import JSON, Reply, Reward, content_type
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.route_status import RouteStatus
 from onlineauto.service.loop.slots import after_all
@@ -54,14 +54,6 @@ _FIELD: Final = re.compile(r"\{(prompt|answer)\}")
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class Feedback(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/feedback``: a reward of the decision that an answer names."""
-
-    id: str
-    reward: float
-    key: str = ""
-
-
 class _Route(NamedTuple):
     """How a request is answered: the models to ask in order, and the decision, unless one was asked for."""
 
@@ -75,7 +67,7 @@ class _Route(NamedTuple):
         """Return the member ``onlineauto`` of an answer."""
         chosen = self.decision is None or self.decision.ids[0] == model
         return {
-            "id": None if self.decision is None else self.decision.event_id,
+            "event_id": None if self.decision is None else self.decision.event_id,
             "model": model,
             "fallback": not chosen,
         }
@@ -87,10 +79,11 @@ class RouteHandlers(Handlers):
     routes: ClassVar[Sequence[Endpoints]] = (
         Endpoints("POST", "/v1/chat/completions", "chat", "rank", dict, dict, bodies=_BODIES),
         Endpoints("POST", "/v1/completions", "complete", "rank", dict, dict, bodies=_BODIES),
-        Endpoints("POST", "/v1/feedback", "feedback", "reward", Feedback, None, 204),
+        Endpoints("POST", "/v1/feedback", "feedback", "reward", Reward, None, 204),
         Endpoints("GET", "/v1/models", "names", "rank", None, dict),
         *(route._replace(path="/v1/models/history") if route.name == "models" else route for route in ROUTES),
     )
+    feedback = Handlers.reward
 
     def __init__(
         self, loop: Loop, metrics: ServiceMetrics, *, content: RouteFile, keys: Mapping[str, str]
@@ -131,14 +124,6 @@ class RouteHandlers(Handlers):
             for name in (AUTO, *self.upstreams)
         ]
         return Reply.json({"object": "list", "data": rows})
-
-    async def feedback(self, request: Request) -> Reply:
-        """Record a reward of a decision, which is learnt with it."""
-        body = msgspec.json.decode(request.body, type=Feedback)
-        recorded, done = awaited_record()
-        self.record_reward(body.id, body.reward, body.key or request.headers.get("idempotency-key", ""), done)
-        await recorded
-        return Reply(204)
 
     def record_reward(self, event_id: str, value: float, key: str, done: Done) -> None:
         """Record a reward of a decision, and activate the decision, since it has feedback."""
@@ -189,7 +174,7 @@ class RouteHandlers(Handlers):
         recorded.add_done_callback(lambda future: future.cancelled() or future.exception())
         decision = self.front.rank(
             RankRequest(
-                prompt.extras.id or secrets.token_hex(16),
+                prompt.extras.event_id or secrets.token_hex(16),
                 [context_of_prompt(prompt, self.content)],
                 self._ids,
                 self._actions(prompt),
@@ -260,7 +245,7 @@ class RouteHandlers(Handlers):
 
     def _warn(self, route: _Route, name: str, reason: str) -> None:
         """Log that a model has failed."""
-        decision = route.about(name)["id"]
+        decision = route.about(name)["event_id"]
         fields = {"event": "model_failed", "model": name, "reason": reason, "decision": decision}
         _LOG.warning("the model %s has failed: %s", name, reason, extra=fields)
 
@@ -326,7 +311,7 @@ def _headers_of(route: _Route, model: str) -> tuple[tuple[bytes, bytes], ...]:
     about = route.about(model)
     headers = [(b"onlineauto-model", quote(model).encode())]
     if route.decision is not None:
-        headers.append((b"onlineauto-id", quote(route.decision.event_id).encode()))
+        headers.append((b"onlineauto-event-id", quote(route.decision.event_id).encode()))
     if about["fallback"]:
         headers.append((b"onlineauto-fallback", b"true"))
     return tuple(headers)

@@ -45,7 +45,7 @@ class Extras(msgspec.Struct, forbid_unknown_fields=True):
         Numbers that describe the prompt, such as an embedding. They take the place of its words.
     features : mapping
         Further features of the context: namespaces, such as the plan of the user.
-    id : str
+    event_id : str
         The id of the decision; by default a random one.
     unit : str
         What an experiment assigns to an arm, such as the id of a user.
@@ -53,7 +53,7 @@ class Extras(msgspec.Struct, forbid_unknown_fields=True):
 
     vector: list[float] = []
     features: Features = {}
-    id: str = ""
+    event_id: str = ""
     unit: str = ""
 
 
