@@ -91,6 +91,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         words = text.split(" ")
+        if self.server.fault == "endless":
+            words = words * 1_000_000
         for index, word in enumerate(words):
             if self.server.fault == "breaks" and index == 1:
                 return
@@ -98,8 +100,12 @@ class _Handler(BaseHTTPRequestHandler):
             ends = "stop" if index == len(words) - 1 else None
             choice = {"index": 0, "delta": delta, "finish_reason": ends}
             event = {"id": "c1", "model": "upstream", "choices": [choice]}
-            self.wfile.write(b"data: %b\n\n" % json.dumps(event).encode())
-            self.wfile.flush()
+            try:
+                self.wfile.write(b"data: %b\n\n" % json.dumps(event).encode())
+                self.wfile.flush()
+            except OSError:  # the client has left
+                self.server.goes_on.set()
+                return
         if asked:
             self.wfile.write(b"data: %b\n\n" % json.dumps({"choices": [], "usage": USAGE}).encode())
         self.wfile.write(b"data: [DONE]\n\n")

@@ -278,6 +278,15 @@ def test_a_stream_that_breaks_ends_with_an_error(route: Any, models: Any) -> Non
     assert [record["RewardValue"] for record in records_of(client, "reward")] == [0.0]
 
 
+def test_a_client_that_leaves_ends_the_request_to_the_model(route: Any, models: Any) -> None:
+    small = models(fault="endless")
+    client = route({"small": small})
+    with client.stream("POST", "/v1/chat/completions", json=ASK | {"stream": True}) as answer:
+        next(answer.iter_raw())
+    assert small.goes_on.wait(10)
+    assert model_status(client, "small")["failed"] == 0
+
+
 def test_a_slow_reader_gets_all_of_a_stream(route: Any, models: Any) -> None:
     long = "word " * 20_000
     client = route({"small": models(lambda _: long)})
