@@ -59,11 +59,8 @@ def run(configuration: Configuration) -> int:
         supplied = {name: model.get(name) for name in model.supplied}
         model = LEARNING.from_keywords(**supplied, cb_explore_adf=True)
     if not Path(folders[0], "identity.json").exists():  # later the log has the settings
-        options = replace(
-            options,
-            learn_at=options.learn_at or "reward",
-            reward_wait=options.reward_wait or _WAIT,
-        )
+        learn_at, reward_wait = options.learn_at or "reward", options.reward_wait or _WAIT
+        options = replace(options, learn_at=learn_at, reward_wait=reward_wait)
     handlers = partial(RouteHandlers, content=content, keys=keys)
     quiet = configuration[OutputOptions].quiet
     serve_folder(folders[0], model, options, quiet=quiet, make_handlers=handlers)
@@ -84,9 +81,6 @@ Examples:
   onlineauto route ./router --endpoints models.toml --port 8001
 
 A file of models:
-  [models.small]
-  url = "http://127.0.0.1:8101/v1"
-
   [models.large]
   url = "https://api.example.com/v1"
   key = "LARGE_KEY"        # the variable of the environment that has the key

@@ -37,23 +37,11 @@ class Message(msgspec.Struct):
 
 
 class Extras(msgspec.Struct, forbid_unknown_fields=True):
-    """The member ``onlineauto`` of a request, which the models do not see.
+    """The member ``onlineauto`` of a request, which the models do not see."""
 
-    Attributes
-    ----------
-    vector : list of float
-        Numbers that describe the prompt, such as an embedding. They take the place of its words.
-    features : mapping
-        Further features of the context: namespaces, such as the plan of the user.
-    event_id : str
-        The id of the decision; by default a random one.
-    unit : str
-        What an experiment assigns to an arm, such as the id of a user.
-    """
-
-    vector: list[float] = []
-    features: Features = {}
-    event_id: str = ""
+    vector: list[float] = []  # Numbers that describe the prompt, in place of its words.
+    features: Features = {}  # Further features of the context.
+    event_id: str = ""  # As in a rank.
     unit: str = ""
 
 

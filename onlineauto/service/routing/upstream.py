@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import httpx
@@ -110,11 +110,7 @@ class Upstream:
         try:
             async with asyncio.timeout(self.endpoint.timeout):
                 response = await self._send(path, body)
-                try:
-                    content = await _content_of(response)
-                finally:
-                    await response.aclose()
-            answer = _read_event(content)
+                answer = _read_event(await _content_of(response))
             if not answer.n_choices:
                 raise ValueError("it has no choices")
         except Exception as error:
@@ -146,9 +142,11 @@ class Upstream:
             first.content = event
             usage = first.usage
             yield first
+            is_done = False
             async for event in events:
                 data, later = _data_of(event), Completion(event)
-                if data != b"[DONE]":
+                is_done = is_done or data == b"[DONE]"
+                if data and not is_done:
                     with suppress(ValueError, msgspec.MsgspecError):
                         later = _read_event(data)
                         later.content = event
@@ -156,7 +154,7 @@ class Upstream:
                 if hides_usage and not later.n_choices:
                     later.content = b""
                 yield later
-            if data != b"[DONE]":
+            if not is_done:
                 raise httpx.RemoteProtocolError("the stream has ended before [DONE]")
         except (GeneratorExit, asyncio.CancelledError):
             self._succeed(usage, began)  # the client has left
@@ -178,10 +176,7 @@ class Upstream:
         response = await self._http.send(request, stream=True)
         if response.status_code == 200:
             return response
-        try:
-            content = await _content_of(response)
-        finally:
-            await response.aclose()
+        content = await _content_of(response)
         if response.status_code in _REJECTED:
             raise RejectedError(response.status_code, content)
         text = " ".join(content[:300].decode("utf-8", "replace").split())
@@ -241,12 +236,13 @@ def _failure_of(error: BaseException, timeout: float) -> BaseException:
 
 
 async def _content_of(response: httpx.Response) -> bytes:
-    """Return the body of a response, up to a maximum size."""
+    """Return the body of a response, up to a maximum size, and close the response."""
     content = bytearray()
-    async for piece in response.aiter_bytes():
-        content += piece
-        if len(content) > _MOST_BYTES:
-            raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+    async with aclosing(response):
+        async for piece in response.aiter_bytes():
+            content += piece
+            if len(content) > _MOST_BYTES:
+                raise ValueError(f"it has more than {_MOST_BYTES} bytes")
     return bytes(content)
 
 
