@@ -77,12 +77,23 @@ class RouteFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 def read_route_file(path: str, environment: Mapping[str, str]) -> tuple[RouteFile, dict[str, str]]:
     """Return the content of a file, and the keys of its models, which the environment has."""
     try:
-        content = msgspec.convert(tomllib.loads(read_settings(path)), RouteFile)
+        content = _read(tomllib.loads(read_settings(path)))
         _check(content)
         keys = {name: _key_of(name, model.key, environment) for name, model in content.models.items()}
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, InputError) as error:
         raise OptionError(f"{path}: {error}") from None
     return content, keys
+
+
+def _read(document: dict[str, Any]) -> RouteFile:
+    """Return the content of a document; an error in the table of a model names the model."""
+    models = document.get("models")
+    for name, table in models.items() if isinstance(models, dict) else ():
+        try:
+            msgspec.convert(table, ModelEndpoint)
+        except msgspec.ValidationError as error:
+            raise InputError(f"[models.{name}]: {error}") from None
+    return msgspec.convert(document, RouteFile)
 
 
 def _check(content: RouteFile) -> None:
