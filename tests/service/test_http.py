@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from onlineauto.service.http.app import RankServerHandlers
-from onlineauto.service.http.loops import ServiceHandlers
 from onlineauto.service.http.endpoint import Endpoint
+from onlineauto.service.http.loops import ServiceHandlers
 from onlineauto.service.http.routes import ROUTES, openapi_document
 from onlineauto.service.http.tokens import Tokens, add_token
 from onlineauto.service.log.segment_log import read_record

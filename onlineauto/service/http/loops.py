@@ -69,6 +69,8 @@ _NO_PLACE: Final = 10.0
 _LOOK: Final = 0.01
 _SWEEP: Final = 1.0
 """Seconds between two searches for loops that are idle, or have decisions whose wait is over."""
+_AGAIN: Final = 60.0
+"""Seconds after which waits that could not be ended are tried again."""
 _MOST_FOUND: Final = 4096
 
 
@@ -134,6 +136,11 @@ class LoopSite:
         watched = self.handlers is not None and self.handlers.watchers
         return not watched and time.monotonic() - self.asked >= seconds and self.can_close
 
+    def is_due(self, time: float) -> bool:
+        """Return whether waits of decisions are over in the closed loop."""
+        due = self.named.closed.due
+        return self.handlers is None and due is not None and due <= time
+
     def status_now(self) -> Status | None:
         """Return the status of the loop, as of its closing if it is closed; None before its first opening."""
         return self.status if self.handlers is None else status_of(self.handlers.loop)
@@ -146,7 +153,7 @@ class LoopSite:
         else:
             counts = (closed.ranked, closed.rewarded, closed.learnt, closed.pending)
         error = named.error if self.handlers is None else self.handlers.loop.trouble
-        state, is_open = named.file.state, self.handlers is not None
+        state, is_open = named.file.state, self.handlers is not None or self._lock.locked()
         return LoopSummary(named.name, state, is_open, error, named.file.options, *counts)
 
     def endpoint(self, like: Endpoint) -> LoopEndpoint:
@@ -255,12 +262,12 @@ class LoopSite:
     async def catch_up(self) -> None:
         """End the waits of decisions that are over, unless the loop is open."""
         async with self._lock:
-            if self.handlers is not None or self.is_removed:
+            if not self.is_due(self.service.loops.clock()) or self.is_removed:
                 return
             try:
                 await asyncio.to_thread(self.service.loops.catch_up, self.named)
             except Exception:  # it is logged, and the list of loops has it
-                self.named.put_off()
+                self.named.put_off(self.service.loops.clock() + _AGAIN)
             self.service.garbage += 1
 
     async def change(self, state: State, options: str) -> None:
@@ -374,7 +381,8 @@ class LoopService:
         self.stopping = asyncio.Event()
         self.garbage = 0  # the number of loops that were closed since the last collection
         self.paths: dict[tuple[bytes, bytes], Endpoint] = {}
-        self._openers, self._opening = asyncio.Semaphore(_OPENERS), 0
+        self._openers, self._clearing = asyncio.Semaphore(_OPENERS), asyncio.Lock()
+        self._opening = 0  # the number of loops that have a place, and are not open yet
         self.room.is_shared = bool(self.sites)
 
     def site(self, name: str) -> LoopSite:
@@ -423,11 +431,10 @@ class LoopService:
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
         """Wait until one more loop may be open; close the loop that was asked least recently if needed."""
+        until = time.monotonic() + _NO_PLACE
         async with self._openers:
-            self._opening += 1
-            until = time.monotonic() + _NO_PLACE
-            try:
-                while len(self.open_sites) + self._opening > self._most:
+            async with self._clearing:  # in the order of the requests
+                while len(self.open_sites) + self._opening >= self._most:
                     closable = [site for site in self.open_sites if site.can_close]
                     if closable:
                         await min(closable, key=lambda site: site.asked).close()
@@ -438,6 +445,8 @@ class LoopService:
                         await asyncio.sleep(_LOOK)
                 if self.garbage >= self._most:
                     await self._collect()
+                self._opening += 1
+            try:
                 yield
             finally:
                 self._opening -= 1
@@ -459,13 +468,7 @@ class LoopService:
             if site.is_idle(self._idle):
                 await site.close()
         for site in list(self.sites.values()):
-            due = site.named.closed.due
-            if (
-                due is not None
-                and due <= time.time()
-                and site.handlers is None
-                and not self.stopping.is_set()
-            ):
+            if site.is_due(self.loops.clock()) and not self.stopping.is_set():
                 await site.catch_up()
         if self.garbage:
             await self._collect()

@@ -16,12 +16,12 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol
 
 import msgspec
 
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
-from onlineauto.errors import OptionError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import Registry, options_of
 from onlineauto.service.log.segment_log import SEGMENTS, call_all, sync_path
@@ -73,7 +73,7 @@ State = Literal["active", "paused", "archived"]
 class LoopFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The options of a loop, as on the command line of `serve`, and its state."""
 
-    options: str
+    options: Annotated[str, msgspec.Meta(min_length=1)]
     state: State = "active"
 
 
@@ -152,6 +152,7 @@ class NamedLoop:
 
     def read(self) -> None:
         """Read the files; an error is remembered, and rejects requests."""
+        self.error = ""
         try:
             self.file = msgspec.json.decode((self.folder / _FILE).read_bytes(), type=LoopFile)
         except (OSError, msgspec.MsgspecError) as error:
@@ -165,9 +166,9 @@ class NamedLoop:
         if self.closed.end != _log_end(self.folder):
             self.closed = msgspec.structs.replace(self.closed, due=0.0)
 
-    def put_off(self) -> None:
-        """Try a minute later to end the waits of decisions."""
-        self.closed = msgspec.structs.replace(self.closed, due=time.time() + 60.0)
+    def put_off(self, time: float) -> None:
+        """End the waits of decisions at a later time."""
+        self.closed = msgspec.structs.replace(self.closed, due=time)
 
     @property
     def serve_options(self) -> ServeOptions:
@@ -190,8 +191,16 @@ class Loops:
     The methods read and write files. One thread at a time calls them for a loop.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], open_loop: OpenLoop, *, inherited: str = "") -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        open_loop: OpenLoop,
+        *,
+        inherited: str = "",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.folder, self._open_loop, self.inherited = Path(folder), open_loop, inherited
+        self.clock = clock
         self.by_name: dict[str, NamedLoop] = {}
         for path in sorted(self.folder.glob(f"*/{_FILE}")):
             named = self.by_name[path.parent.name] = NamedLoop(path.parent)
@@ -221,6 +230,8 @@ class Loops:
         try:
             if not named.file.options:
                 named.read()
+                if named.error:
+                    raise InputError(named.error)
             named.error = ""
             return self._open(named, applies=not (named.folder / "log").exists(), deliver=deliver)
         except Exception as error:
@@ -233,7 +244,7 @@ class Loops:
         """Write what is to be known of a loop that is closed now."""
         join, counts = loop.join, loop.join.counts
         waits = join.waiting or join.early
-        due = time.time() + join.settings.reward_wait if waits else None
+        due = self.clock() + join.settings.reward_wait if waits else None
         end, learnt = loop.log.end, loop.learner.learnt
         named.closed = ClosedLoop(end, due, counts.ranked, counts.rewarded, learnt, join.waiting)
         with suppress(OSError):  # the next start then opens the loop once
