@@ -8,7 +8,6 @@ by opening it for a moment. All of this happens in the thread of the event loop,
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import time
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -69,6 +68,10 @@ _NO_PLACE: Final = 10.0
 _LOOK: Final = 0.01
 _SWEEP: Final = 1.0
 """Seconds between two searches for loops that are idle, or have decisions whose wait is over."""
+_SPARE: Final = 4
+"""Number of loops that may be open beyond the limit, so that a request does not wait until one is closed."""
+_GARBAGE: Final = 4
+"""Number of closed loops whose memory is returned to the system before another one is opened."""
 _AGAIN: Final = 60.0
 """Seconds after which waits that could not be ended are tried again."""
 _MOST_FOUND: Final = 4096
@@ -252,7 +255,7 @@ class LoopSite:
         while self.guard.served > len(self._waiting):
             await asyncio.sleep(_LOOK)
         loop = self.handlers.loop
-        self.status, self.handlers.waits_for_compiler = status_of(loop), not self.service.stopping.is_set()
+        self.status, self.handlers.waits_for_compiler = status_of(loop), not self.service.stopping
         self.handlers, self._is_closing = None, False
         self.service.open_sites.discard(self)
         await self._work.aclose()
@@ -378,7 +381,7 @@ class LoopService:
         self.sites = {name: LoopSite(named, self) for name, named in loops.by_name.items()}
         self.open_sites: set[LoopSite] = set()
         self.evaluating = asyncio.Lock()
-        self.stopping = asyncio.Event()
+        self.awake, self.stopping = asyncio.Event(), False  # `awake`: the sweep has something to do now
         self.garbage = 0  # the number of loops that were closed since the last collection
         self.paths: dict[tuple[bytes, bytes], Endpoint] = {}
         self._openers, self._clearing = asyncio.Semaphore(_OPENERS), asyncio.Lock()
@@ -434,49 +437,59 @@ class LoopService:
         until = time.monotonic() + _NO_PLACE
         async with self._openers:
             async with self._clearing:  # in the order of the requests
-                while len(self.open_sites) + self._opening >= self._most:
-                    closable = [site for site in self.open_sites if site.can_close]
-                    if closable:
-                        await min(closable, key=lambda site: site.asked).close()
-                    elif time.monotonic() > until:
-                        message = f"{self._most} loops are busy (--max_open_loops), and no more can be open"
-                        raise RefusedError(message, status=503, retry_after=1.0)
-                    else:
+                while len(self.open_sites) + self._opening >= self._most + _SPARE:
+                    if not await self._close_one():
+                        if time.monotonic() > until:
+                            message = (
+                                f"{self._most} loops are busy, and no more can be open (--max_open_loops)"
+                            )
+                            raise RefusedError(message, status=503, retry_after=1.0)
                         await asyncio.sleep(_LOOK)
-                if self.garbage >= self._most:
+                if self.garbage >= _GARBAGE:
                     await self._collect()
                 self._opening += 1
             try:
                 yield
             finally:
                 self._opening -= 1
+                if len(self.open_sites) > self._most:
+                    self.awake.set()
+
+    async def _close_one(self) -> bool:
+        """Close the loop that was asked least recently; return False if no loop can be closed now."""
+        closable = [site for site in self.open_sites if site.can_close]
+        if closable:
+            await min(closable, key=lambda site: site.asked).close()
+        return bool(closable)
 
     async def sweep(self) -> None:
         """Close idle loops, and end waits in closed loops, until the service stops; then close all loops."""
-        while not self.stopping.is_set():
+        while not self.stopping:
             try:
                 await self._sweep()
             except Exception:
                 _LOG.exception("a sweep has failed", extra={"event": "failed", "endpoint": "sweep"})
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.stopping.wait(), _SWEEP)
+                await asyncio.wait_for(self.awake.wait(), _SWEEP)
         for site in list(self.open_sites):
             await site.close()
 
     async def _sweep(self) -> None:
+        self.awake.clear()
+        while len(self.open_sites) > self._most and await self._close_one():
+            pass
         for site in list(self.open_sites):
             if site.is_idle(self._idle):
                 await site.close()
         for site in list(self.sites.values()):
-            if site.is_due(self.loops.clock()) and not self.stopping.is_set():
+            if site.is_due(self.loops.clock()) and not self.stopping:
                 await site.catch_up()
         if self.garbage:
             await self._collect()
 
     async def _collect(self) -> None:
-        """Return the memory of closed loops, which refer to themselves, to the system."""
+        """Return the memory of closed loops to the system."""
         self.garbage = 0
-        gc.collect()
         await asyncio.to_thread(self._trim)
 
 
@@ -656,7 +669,8 @@ def loops_application(
             try:
                 yield
             finally:
-                service.stopping.set()
+                service.stopping = True
+                service.awake.set()
                 await sweeping
 
     return LoopsApplication(endpoints, handlers, running)

@@ -246,6 +246,7 @@ class Loops:
         waits = join.waiting or join.early
         due = self.clock() + join.settings.reward_wait if waits else None
         end, learnt = loop.log.end, loop.learner.learnt
+        loop.learner.release()
         named.closed = ClosedLoop(end, due, counts.ranked, counts.rewarded, learnt, join.waiting)
         with suppress(OSError):  # the next start then opens the loop once
             replace_file(named.folder / _CLOSED, [msgspec.json.encode(named.closed)])
