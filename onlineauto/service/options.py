@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -32,6 +33,8 @@ class Limits:
 _LIMITS: Final = Limits()
 DEFAULT_LOOP: Final = "default"
 """The name of the loop whose folder is that of the service."""
+LOOP_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+"""The names that other loops can have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -500,8 +500,8 @@ class ServiceHandlers(Handlers):
 
     async def loops(self, request: Request) -> Reply:
         """List the loops that the token may read."""
-        tokens, sites = self.service.tokens, self.service.sites.values()
-        summaries = [self._default_summary(), *(site.summary() for site in sites)]
+        tokens, sites = self.service.tokens, self.service.sites
+        summaries = [self._default_summary(), *(sites[name].summary() for name in sorted(sites))]
         readable = [
             each for each in summaries if {"read", "admin"} & tokens.scopes(request.headers, each.name)
         ]

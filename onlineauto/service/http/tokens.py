@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from onlineauto.errors import InputError, OptionError
 from onlineauto.options.registry import read_settings
+from onlineauto.service.options import LOOP_NAME
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
@@ -149,6 +150,9 @@ def add_token(path: str | os.PathLike[str], scopes: list[str], loops: Sequence[s
     """
     if not scopes or not set(scopes) <= set(SCOPES):
         raise OptionError(f"scopes are of {','.join(SCOPES)}, not {','.join(scopes)}")
+    for loop in loops:
+        if not LOOP_NAME.fullmatch(loop):
+            raise OptionError(f"no loop is called {loop[:80]!r}: names are of a to z, 0 to 9, '_' and '-'")
     token = secrets.token_urlsafe(32)
     file = Path(path)
     file.touch(0o600)

@@ -8,7 +8,6 @@ loops without opening them. The loop ``default`` has the folder of the service i
 from __future__ import annotations
 
 import logging
-import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from onlineauto.options import Registry, options_of
 from onlineauto.service.log.segment_log import SEGMENTS, call_all, sync_path
 from onlineauto.service.loop.folder import SERVICE_FILES
 from onlineauto.service.loop.telemetry import LOOP
-from onlineauto.service.options import DEFAULT_LOOP, ServeOptions
+from onlineauto.service.options import DEFAULT_LOOP, LOOP_NAME, ServeOptions
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.options import REGISTRY
@@ -43,7 +42,6 @@ _LOG = logging.getLogger("onlineauto.service")
 _FILE: Final = "loop.json"
 _CLOSED: Final = "closed.json"
 _REMOVED: Final = "removed"
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _TAKEN: Final = frozenset(
     {DEFAULT_LOOP, _REMOVED, "lock", *(pattern.partition("/")[0] for pattern in SERVICE_FILES)}
 )
@@ -103,7 +101,7 @@ class OpenLoop(Protocol):
 
 def check_name(name: str) -> None:
     """Reject a name that a loop cannot have."""
-    if not _NAME.fullmatch(name):
+    if not LOOP_NAME.fullmatch(name):
         raise RefusedError(
             f"a loop cannot be called {name[:80]!r}: use at most 64 characters of a to z, 0 to 9, '_' and "
             "'-', beginning with a letter or digit"
