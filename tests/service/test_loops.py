@@ -15,7 +15,7 @@ import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration
-from onlineauto.service.http import loops as hosting
+from onlineauto.service.http import loop_sites as hosting
 from onlineauto.service.http.endpoint import RequestGuard, SharedRoom, Waiting
 from onlineauto.service.http.loops import LoopsApplication, loops_application
 from onlineauto.service.http.server import open_loop
