@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from onlineauto.cli.serve import model_of, serve_folder
+from onlineauto.cli.serve import serve_folder
 from onlineauto.cli.verb import Verb
 from onlineauto.engine.options.registry import OutputOptions
 from onlineauto.errors import OptionError, install_hint
@@ -47,12 +47,13 @@ def run(configuration: Configuration) -> int:
     if options.follow is not None:
         raise OptionError("--follow is for serve: a router decides and learns in one process")
     try:
+        from onlineauto.service.loop.loops import split_options
         from onlineauto.service.routing.endpoints import read_route_file
         from onlineauto.service.routing.handlers import RouteHandlers
     except ModuleNotFoundError as error:
         raise OptionError(f"{error.name} is not installed: {install_hint('service')}") from None
     content, keys = read_route_file(path, os.environ)
-    model = model_of(configuration, (ServeOptions, RouteOptions))
+    model = split_options(configuration, RouteOptions)
     if not model.supplied:
         model = LEARNING.parse(_MODEL)
     elif not model.get("cb_explore_adf"):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.cli.verb import Verb
-from onlineauto.engine.options.registry import ModelOptions, OutputOptions
+from onlineauto.engine.options.registry import OutputOptions
 from onlineauto.errors import OptionError, install_hint
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import Registry, options_of
@@ -16,8 +16,6 @@ from onlineauto.service.options import ServeOptions
 from onlineauto.workspace.options import REGISTRY as LEARNING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from onlineauto.options import Configuration
     from onlineauto.service.learning.rounds import Learners
 
@@ -27,22 +25,14 @@ def run(configuration: Configuration) -> int:
     folders = configuration[InputOptions].data
     if len(folders) != 1:
         raise OptionError("serve takes one folder: onlineauto serve ./loop --cb_explore_adf --automl 4")
-    model = model_of(configuration)
-    serve_folder(folders[0], model, configuration[ServeOptions], quiet=configuration[OutputOptions].quiet)
+    try:
+        from onlineauto.service.loop.loops import inherited_options, split_options
+    except ModuleNotFoundError as error:
+        raise OptionError(f"{error.name} is not installed: {install_hint('service')}") from None
+    options, quiet = configuration[ServeOptions], configuration[OutputOptions].quiet
+    inherited = inherited_options(configuration)
+    serve_folder(folders[0], split_options(configuration), options, quiet=quiet, inherited=inherited)
     return 0
-
-
-def model_of(configuration: Configuration, groups: Sequence[type] = (ServeOptions,)) -> Configuration:
-    """Return the options of the model, beside which `groups` are those of the service."""
-    names = {option.name for group in groups for option in options_of(group)} | {"data", "quiet"}
-    beside = {declared.name for group in (OutputOptions, ModelOptions) for declared in options_of(group)}
-    for name in sorted((beside - {"quiet"}) & configuration.supplied):
-        raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
-    if "cost_range" in configuration.supplied:
-        raise OptionError("a service takes rewards, not costs: give their range as --reward_range LOW,HIGH")
-    return LEARNING.from_keywords(
-        **{name: configuration.get(name) for name in configuration.supplied - names}
-    )
 
 
 def serve_folder(

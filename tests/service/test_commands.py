@@ -116,6 +116,13 @@ def test_a_folder_can_be_inspected_and_exported(tmp_path: Path, capfd: pytest.Ca
     headers = {"authorization": f"Bearer {token.strip()}"}
     assert Tokens(folder / "tokens").scopes(headers) == {"rank", "reward"}
     assert run_command(capfd, "loop", str(folder), "--new_token", "root")[0] == 2
+    new_token = ("loop", str(folder), "--new_token", "rank", "--token_loops")
+    code, token, _ = run_command(capfd, *new_token, "shop,news")
+    headers = {"authorization": f"Bearer {token.strip()}"}
+    assert Tokens(folder / "tokens").scopes(headers, "news") == {"rank"}
+    assert Tokens(folder / "tokens").scopes(headers, "default") == frozenset()
+    assert run_command(capfd, *new_token, "no such")[0] == 2
+    assert run_command(capfd, "loop", str(folder), "--token_loops", "shop")[0] == 2
     log, model = tmp_path / "joined.dsjson", tmp_path / "model.oam"
     assert run_command(capfd, "loop", str(folder), "--export", str(log))[0] == 0
     assert run_command(capfd, "-d", str(log), "--dsjson", *MODEL, "-f", str(model), "--quiet")[0] == 0

@@ -132,9 +132,10 @@ class Connections:
             )
 
 
-def most_connections(wanted: int | None = None) -> int:
+def most_connections(wanted: int | None = None, reserved: int = 0) -> int:
     """Return the maximum number of connections that leaves enough file descriptors for everything else.
 
+    Everything else needs `reserved` ones besides those of the log, the models and the libraries.
     The limit of open files is raised as far as needed and as the system allows.
     """
     limit = _MOST if wanted is None else wanted
@@ -143,13 +144,13 @@ def most_connections(wanted: int | None = None) -> int:
     except ImportError:  # not on Windows
         return min(limit, 400)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = limit + _RESERVE + BACKLOG
+    needed = limit + _RESERVE + reserved + BACKLOG
     if soft != resource.RLIM_INFINITY and soft < needed:
         soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY:
         return limit
-    return min(limit, max(soft - _RESERVE - BACKLOG, soft // 4))
+    return min(limit, max(soft - _RESERVE - reserved - BACKLOG, soft // 4))
 
 
 class RequestPart(StrEnum):

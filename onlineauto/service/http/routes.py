@@ -21,6 +21,9 @@ from onlineauto.service.http.wire import (
     BatchAnswer,
     Canary,
     Evaluate,
+    LoopChanges,
+    LoopOptions,
+    LoopSummary,
     MetricValue,
     ModelChoice,
     PersonalizerAnswer,
@@ -32,6 +35,7 @@ from onlineauto.service.http.wire import (
     Problem,
     Rank,
     RankBatch,
+    RemovedLoop,
     Reward,
     Settings,
     SlotsAnswer,
@@ -118,15 +122,29 @@ ROUTES: Final = (
     Endpoints("POST", "/v1/records/{source}/{position}", "records", "admin", bytes, RecordsAnswer),
     Endpoints("POST", "/v1/evaluate", "evaluate", "admin", Evaluate, dict[str, Estimate]),
     Endpoints("GET", "/v1/explanation", "explanation", "admin", None, dict[str, Any]),
+    Endpoints("GET", "/v1/loops", "loops", "read", None, list[LoopSummary]),
+    Endpoints("GET", "/v1/loops/{loop}", "loop_summary", "read", None, LoopSummary),
+    Endpoints("PUT", "/v1/loops/{loop}", "create_loop", "admin", LoopOptions, LoopSummary, 201),
+    Endpoints("PATCH", "/v1/loops/{loop}", "change_loop", "admin", LoopChanges, LoopSummary),
+    Endpoints("DELETE", "/v1/loops/{loop}", "remove_loop", "admin", None, RemovedLoop),
     Endpoints("GET", "/metrics", "prometheus", "read", kind="text/plain"),
     Endpoints("GET", "/healthz", "alive", None, kind="text/plain"),
     Endpoints("GET", "/readyz", "ready", None, kind="text/plain"),
     Endpoints("GET", "/openapi.json", "openapi", None, None, dict[str, Any]),
     Endpoints("GET", "/", "page", None, kind="text/html"),
+    Endpoints("GET", "/loops", "loops_page", None, kind="text/html"),
 )
 """All endpoints."""
 
 
+_SERVERS: Final = [
+    {"url": "/"},
+    {
+        "url": "/v1/loops/{loop}",
+        "description": "One of many loops.",
+        "variables": {"loop": {"default": "default"}},
+    },
+]
 _REF: Final = "#/components/schemas/{name}"
 _REFUSALS: Final = {
     "400": "Malformed.",
@@ -135,6 +153,7 @@ _REFUSALS: Final = {
     "404": "Not found.",
     "408": "The body did not arrive in time.",
     "409": "In conflict with another request.",
+    "410": "The loop is archived.",
     "413": "Too large.",
     "415": "The body is compressed.",
     "422": "In conflict with an earlier request of the same key, or a value out of range.",
@@ -161,6 +180,7 @@ def openapi_document(handlers: type, routes: Sequence[Endpoints] = ROUTES) -> di
     return {
         "openapi": "3.1.0",
         "info": {"title": "onlineauto", "version": version("onlineauto")},
+        **({"servers": _SERVERS} if hasattr(handlers, "loops") else {}),
         "paths": paths,
         "components": {
             "schemas": components,

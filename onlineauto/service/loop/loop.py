@@ -10,7 +10,7 @@ import io
 import logging
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -210,16 +210,23 @@ class Loop(Front):
         self._switched = 0  # the position behind the latest switch to another model
         self._closing = False
         self._held = FolderLock(folder)
-        try:
+        with ExitStack() as failing:
+            failing.callback(self._held.release)
             claim_folder(Path(folder))
             log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes, keep_damaged=True)
+            failing.callback(log.close)
             self.learner = LogLearner(folder, log, configuration, keep=keep, learners=learners)
-        except OnlineautoError:
-            self._held.release()
-            raise
-        join = Join.of(self.learner.join.state())
-        for _ in replay(join, log, self.learner.position):
-            pass
+            failing.callback(self.learner.close, snapshot=False)
+            join = Join.of(self.learner.join.state())
+            for _ in replay(join, log, self.learner.position):
+                pass
+            options = {"options": configuration.command(kept=True)}
+            changed = _changed(join.settings, {**(settings or {}), **options})
+            if compares:
+                _check_guardrails(changed, settings or {})
+            if changed.budget is not None:
+                check_priced(configuration)
+            failing.pop_all()
         self._behind_at_first = log.end
         self.board = board_of(self.learner)
         self.experiment, self._reported = self.learner.experiment.report(), -1
@@ -238,12 +245,6 @@ class Loop(Front):
             clock=clock,
             deliver=deliver,
         )
-        options = {"options": configuration.command(kept=True)}
-        changed = _changed(self.join.settings, {**(settings or {}), **options})
-        if compares:
-            _check_guardrails(changed, settings or {})
-        if changed.budget is not None:
-            check_priced(configuration)
         if changed != self.join.settings or not self.log.end:
             self._append("settings", ignore_completion, Settings=msgspec.to_builtins(changed))
         self._load_canary()
