@@ -159,6 +159,8 @@ class RouteHandlers(Handlers):
             await route.recorded
         if reply is not None and errors:  # if no model has answered, that is no reason to prefer another
             self._learn_failure(route)
+        if route.decision is not None and self._has_prices and (reply is None or reply.status != 200):
+            self._submit(partial(self.front.cost, route.decision.event_id, 0.0))
         if reply is None:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in errors.items())
             raise RefusedError(f"no model has answered: {reasons}", status=502)
