@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from onlineauto.service.join.join import Join, replay
 from onlineauto.service.join.settings import JoinSettings
 from onlineauto.service.learning.evaluate import evaluate_policies, join_log_lines
 from onlineauto.service.learning.paced_policy import LoggedCosts, PacedPolicy
-from onlineauto.service.log.segment_log import SegmentLog, read_record
+from onlineauto.service.log.segment_log import SegmentLog, read_record, sealed
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.options import ServeOptions
@@ -33,6 +34,7 @@ from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 from tests.service.in_process import InProcessClient
+from tests.service.serving import Service
 
 COSTS = {"small": 0.1, "medium": 0.5, "large": 3.0}
 REWARDS = {"small": 0.5, "medium": 0.7, "large": 0.8}
@@ -367,6 +369,56 @@ def test_the_command_evaluates_budgets(
     assert "--budget takes a mean cost of a decision" in capsys.readouterr().err
     assert main(["evaluate", str(exported), "--policy", policy]) == 2
     assert "add --dsjson" in capsys.readouterr().err
+
+
+@pytest.mark.ci
+def test_a_killed_service_continues_with_the_price_of_its_log(tmp_path: Path) -> None:
+    actions = {name: {"m": {name: 1}, "cost": cost} for name, cost in COSTS.items()}
+    found: list[dict[str, Any]] = []
+    for begin, budget in ((0, ("--budget", "0.3")), (60, ()), (120, ())):
+        service = Service(tmp_path / "loop", *budget, "--snapshot_every", "0.05").start().wait()
+        with httpx.Client(base_url=service.url, timeout=30) as client:
+            found.append(client.get("/v1/status").json())
+            for number in range(begin, begin + 60):
+                body = {"event_id": f"e{number}", "actions": actions}
+                action = client.post("/v1/rank", json=body).json()["action"]
+                reward = {"event_id": f"e{number}", "reward": REWARDS[action], "cost": 1.1 * COSTS[action]}
+                assert client.post("/v1/reward", json=reward).status_code == 204
+            found.append(client.get("/v1/status").json())
+        service.kill()
+        again = Join(JoinSettings())
+        log = SegmentLog(tmp_path / "loop" / "log", read_only=True)
+        for _ in replay(again, log, log.begin):
+            pass
+        assert (again.pacing.price, again.pacing.mean_cost, again.pacing.costed) == tuple(
+            found[-1][name] for name in ("price", "mean_cost", "costed")
+        )
+    for before, after in zip(found[1::2], found[2::2], strict=False):
+        for name in ("price", "mean_cost", "recent_cost", "costed", "action_costs"):
+            assert before[name] == after[name]
+    assert found[-1]["costed"] == 180
+    assert found[-1]["price"] > 0.0
+
+
+def test_decisions_of_rank_servers_are_spending_and_do_not_move_the_price() -> None:
+    stamp, join = "2026-01-01T00:00:00Z", Join(JoinSettings(budget=0.5))
+    rank = {"Type": "rank", "EventId": "e1", "Timestamp": stamp, "a": [3, 1, 2], "Costs": [0.1, 0.5, 3.0]}
+    cost = {
+        "Type": "cost",
+        "EventId": "e1",
+        "Timestamp": stamp,
+        "Cost": 2.0,
+        "Action": "large",
+        "Assumed": 3.0,
+    }
+    position = 0
+    for behind, record in enumerate((rank, cost), 1):
+        source = {"Source": "rank1", "Behind": behind, "Taken": stamp}
+        line = sealed(msgspec.json.encode({**record, "Price": 0.7, **source}))
+        join.take(read_record(line), position, len(line))
+        position += len(line)
+    assert (join.pacing.spent, join.pacing.costed, join.pacing.mean_of("large", 0.5)) == (2.0, 1, 2.0)
+    assert (join.pacing.price, join.pacing.debt, join.pacing.decisions) == (0.0, 0.0, 0)
 
 
 def test_the_option_gives_the_budget() -> None:
