@@ -49,6 +49,9 @@ _CONNECTIONS: Final = 1000
 _JUDGING: Final = 8
 """Number of answers that are judged at the same time."""
 _WAITING: Final = 256
+"""Number of answers that are or wait to be judged."""
+_MOST_GRADED: Final = 20_000
+"""Number of characters of a prompt, and of an answer, that the judge reads."""
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 _FIELD: Final = re.compile(r"\{(prompt|answer)\}")
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -279,7 +282,8 @@ class RouteHandlers(Handlers):
         if len(self._grading) >= _WAITING:
             self.counts.not_judged += 1
             return
-        task = asyncio.create_task(self._judge(decision.event_id, route.prompt.text, answer.text))
+        texts = route.prompt.text[:_MOST_GRADED], answer.text[:_MOST_GRADED]
+        task = asyncio.create_task(self._judge(decision.event_id, *texts))
         self._grading.add(task)
         task.add_done_callback(self._grading.discard)
 
