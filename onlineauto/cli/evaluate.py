@@ -7,13 +7,14 @@ import sys
 import time
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, ClassVar, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final
 
 import msgspec
 import numpy as np
 
-from onlineauto.api.decisions.joining import Joined
+from onlineauto.api.decisions.joining import Joined, lines_in
 from onlineauto.api.feed import count_of
 from onlineauto.cli.hints import no_events_error
 from onlineauto.cli.terminal import progress_line, table_lines, warn
@@ -27,12 +28,14 @@ from onlineauto.interop.vw.model import load_any_model
 from onlineauto.options import Configuration, Registry, option, options_of
 from onlineauto.pictures import check_picture
 from onlineauto.pictures.values import values as draw_values
+from onlineauto.service.learning.evaluate import paced_policies
+from onlineauto.service.learning.paced_policy import LoggedCosts, PacedPolicy, split_budget
 from onlineauto.workspace.model_file import check_target, replace_file
 from onlineauto.workspace.options import REGISTRY as POLICIES
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -102,8 +105,9 @@ def run(configuration: Configuration) -> int:
             check_target(path)
     if len(set(options.policy)) < len(options.policy):
         raise OptionError(f"--policy {max(options.policy, key=options.policy.count)} is given twice")
+    costs = LoggedCosts()
     evaluation = Evaluation(
-        {spec: policy_from(spec, configuration) for spec in options.policy},
+        {spec: policy_from(spec, configuration, costs) for spec in options.policy},
         alpha=options.alpha,
         cost_range=_range(options.cost_range),
         min_prob=options.min_prob,
@@ -111,7 +115,11 @@ def run(configuration: Configuration) -> int:
     )
     evaluation.diagnostics = Diagnostics(listener=None if options.quiet else _print_diagnostic)
     sources = [_source(path, options, log=format_of(configuration).log) for path in inputs.data or ("-",)]
-    items = [source.file() if isinstance(source, Joined) else source for source in sources]
+    items: Any = [source.file() if isinstance(source, Joined) else source for source in sources]
+    if any(isinstance(policy, PacedPolicy) for policy in evaluation.policies.values()):
+        if not format_of(configuration).log:
+            raise OptionError("a policy with --budget needs the costs in the log of a service: add --dsjson")
+        items = costs.read(chain.from_iterable(map(_lines_of, sources)))
     course, begin = _Course(), time.monotonic()
     with progress_line(quiet=options.quiet) as draw:
         for values, intervals in evaluation.stream(items, trace=options.picture is not None):
@@ -124,6 +132,14 @@ def run(configuration: Configuration) -> int:
         raise InputError(_no_result_reason(evaluation, configuration))
     for line in table(values, alpha=options.alpha):
         print(line)
+    for name, policy in paced_policies(evaluation):
+        pacing = policy.pacing
+        costs_text = (
+            f"costs {pacing.mean_cost:.4g} in the mean" if pacing.costed else "has no cost in the log"
+        )
+        print(
+            f"{_shorten(name)}: a decision {costs_text}; budget {policy.budget:g}, price {pacing.price:.4g}"
+        )
     if not options.quiet:
         if n := sum(source.unrewarded for source in sources if isinstance(source, Joined)):
             warn(f"{count_of(n, 'decision')} without a reward left out; --default_reward gives them one")
@@ -166,10 +182,17 @@ def _no_result_reason(evaluation: Evaluation, configuration: Configuration) -> s
     return "the log has no event with a logged action and its cost, so nothing can be evaluated"
 
 
-def policy_from(spec: str, configuration: Configuration) -> Workspace:
-    """Return a policy from a model file or from flags; it reads events as the log requires."""
+def _lines_of(source: BinaryIO | Path | Joined) -> Iterable[bytes]:
+    return lines_in(source) if isinstance(source, Path) else source
+
+
+def policy_from(spec: str, configuration: Configuration, costs: LoggedCosts | None = None) -> Workspace:
+    """Return a policy from a model file or from flags; it reads events as the log requires.
+
+    With `costs`, it may have a budget.
+    """
     try:
-        argv = shlex.split(spec)
+        argv, budget = split_budget(shlex.split(spec))
     except ValueError as error:
         raise OptionError(f"--policy {spec}: {error}") from None
     if Path(spec).is_file():
@@ -187,6 +210,10 @@ def policy_from(spec: str, configuration: Configuration) -> Workspace:
     shared_options = (shared_options | {"passes", "replay"}) - {"initial_regressor", "quiet"}
     for name in sorted(shared_options & flags.supplied):
         raise OptionError(f"--policy {spec}: --{name} has no effect on a policy that is evaluated")
+    if budget is not None:
+        if costs is None or flags[ModelOptions].initial_regressor:
+            raise OptionError(f"{spec}: --budget is for a policy of --policy that learns from the log")
+        return PacedPolicy(flags, budget, costs)
     if flags[ModelOptions].initial_regressor:
         return load_any_model(flags[ModelOptions].initial_regressor[0], flags)[0]
     return Workspace(configuration=flags)

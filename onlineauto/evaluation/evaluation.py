@@ -124,6 +124,8 @@ class Evaluation:
     ----------
     diagnostics : Diagnostics
         Problems in the input.
+    policies : dict of str to Workspace
+        The copies, by name.
 
     Raises
     ------
@@ -154,7 +156,7 @@ class Evaluation:
     ) -> None:
         _check(policies, alpha=alpha, cost_range=cost_range, min_prob=min_prob)
         self.diagnostics = Diagnostics()
-        self._policies, self._alpha = {name: deepcopy(policy) for name, policy in policies.items()}, alpha
+        self.policies, self._alpha = {name: deepcopy(policy) for name, policy in policies.items()}, alpha
         first = next(iter(policies.values()))
         self._configuration = first.configuration
         options: dict[str, Any] = {
@@ -165,7 +167,7 @@ class Evaluation:
         }
         self._estimates = Workspace(**options) if estimates is None else deepcopy(estimates)
         low, high = (np.inf, -np.inf) if cost_range is None else (-cost_range[1], -cost_range[0])
-        for policy in (*self._policies.values(), self._estimates):
+        for policy in (*self.policies.values(), self._estimates):
             policy.learner.accept_all()  # outliers are part of the log, so they count in its values
         self._evidence = {name: make_evidence(low, high, floor=min_prob) for name in (LOGGED, *policies)}
         self._given_range, self._given_floor = cost_range is not None, min_prob is not None
@@ -269,7 +271,7 @@ class Evaluation:
     def _take(self, block: Block, *, trace: bool) -> dict[str, NDArray[np.float64]]:
         predicted = self._estimates.learn_block(block)
         self._refuse_weights(block, predicted)
-        seen = {name: policy.learn_block(block) for name, policy in self._policies.items()}
+        seen = {name: policy.learn_block(block) for name, policy in self.policies.items()}
         known = predicted.labelled
         paid = predicted.known_cost[known] * predicted.weight[known]
         self._losses[LOGGED] = total(self._losses[LOGGED], paid)
@@ -279,7 +281,7 @@ class Evaluation:
             pmf = None
             if name != LOGGED:
                 self._losses[name] = total(self._losses[name], seen[name].loss)
-                pmf = _pmf(seen[name], explores=self._policies[name].kind == "cb_explore_adf")
+                pmf = _pmf(seen[name], explores=self.policies[name].kind == "cb_explore_adf")
             events = _events(predicted, pmf)
             bounds = np.empty((len(events.weight) if trace else 0, 3, 2))
             evaluate_events(evidence, events, self._alpha, bounds)

@@ -36,11 +36,16 @@ def check_priced(configuration: Configuration) -> None:
         )
 
 
+def inactive(exploration: Exploration) -> Exploration:
+    """Return an exploration that leaves scores as they are."""
+    return exploration._replace(active=False, direct=False)
+
+
 def without_exploration(model: Predicting) -> Predicting:
     """Return a model that predicts the scores of actions in place of their probabilities."""
     task = model.parts.task
-    exploration = task.exploration._replace(active=False, direct=False)
-    return model._replace(parts=model.parts._replace(task=task._replace(exploration=exploration)))
+    task = task._replace(exploration=inactive(task.exploration))
+    return model._replace(parts=model.parts._replace(task=task))
 
 
 def priced_pmf(

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import itertools
 import logging
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import numpy as np
 import pytest
 
+from onlineauto.cli.main import main
+from onlineauto.engine.stream.source import read_blocks
 from onlineauto.errors import OptionError
+from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.service.join.join import Join, replay
 from onlineauto.service.join.settings import JoinSettings
-from onlineauto.service.log.segment_log import SegmentLog, read_record
+from onlineauto.service.learning.evaluate import evaluate_policies, join_log_lines
+from onlineauto.service.learning.paced_policy import LoggedCosts, PacedPolicy
+from onlineauto.service.log.segment_log import SegmentLog, read_record, sealed
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.options import ServeOptions
 from onlineauto.service.ranking import RankRequest, is_drawn
 from onlineauto.service.refused import RefusedError
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.workspace import Workspace
 from tests.service.in_process import InProcessClient
+from tests.service.serving import Service
 
 COSTS = {"small": 0.1, "medium": 0.5, "large": 3.0}
 REWARDS = {"small": 0.5, "medium": 0.7, "large": 0.8}
@@ -256,6 +269,156 @@ def test_budgets_over_http(serve: Callable[..., InProcessClient]) -> None:
     assert client.patch("/v1/settings", json={"budget": None}).json()["budget"] is None
     actions["small"]["cost"] = 0.2
     assert client.post("/v1/rank", json=body).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a service whose decisions had costs and no budget."""
+    folder = tmp_path_factory.mktemp("logged") / "loop"
+    options = "--cb_explore_adf --epsilon 0.6 --bit_precision 12"
+    loop = Loop(folder, REGISTRY.parse(options), settings=SETTINGS, every=Every(publish=0.0))
+    decide(loop, 0, 400)
+    loop.close()
+    return folder
+
+
+FLAGS = "--cb_explore_adf --squarecb --bit_precision 12"
+
+
+def test_evaluation_asks_other_budgets(logged: Path) -> None:
+    log = SegmentLog(logged / "log", read_only=True)
+    policies = [FLAGS, f"{FLAGS} --budget 3", f"{FLAGS} --budget 1.0", f"--budget=0.5 {FLAGS}"]
+    estimates = evaluate_policies(log, policies, REGISTRY.parse("--cb_explore_adf"))
+    free, wide, middle, narrow = (estimates[name] for name in policies)
+    for name in ("snips", "doubly_robust"):
+        expected = msgspec.structs.asdict(getattr(free, name)) | {"policy": policies[1]}
+        assert msgspec.structs.asdict(getattr(wide, name)) == expected
+    assert (free.mean_cost, wide.price) == (None, 0.0)
+    assert wide.mean_cost is not None
+    assert middle.mean_cost is not None
+    assert narrow.mean_cost is not None
+    assert narrow.mean_cost < middle.mean_cost < wide.mean_cost
+    assert middle.mean_cost == pytest.approx(1.0, rel=0.1)
+    assert narrow.mean_cost == pytest.approx(0.5, rel=0.1)
+    assert narrow.price is not None
+    assert narrow.price > 0.0
+
+
+def test_a_paced_policy_has_the_probabilities_of_a_service_with_its_price(logged: Path) -> None:
+    log, costs = SegmentLog(logged / "log", read_only=True), LoggedCosts()
+    configuration = REGISTRY.parse(f"{FLAGS} --dsjson")
+    policy = PacedPolicy(configuration, 0.4, costs)
+    priced = 0
+    for block in read_blocks(costs.read(join_log_lines(log)), policy.configuration, Diagnostics()):
+        for event in range(len(block)):
+            one, predictor, price = block.tail(event).head(1), active(policy).predictor(), policy.pacing.price
+            line = int(one.line_number[one.event_start[0]])
+            known = costs.of(line)
+            assert known == list(COSTS.values())
+            expected = predictor.predict_priced(
+                policy_events(log)[line - 1], [price * cost for cost in known]
+            )
+            outcomes = policy.learn_block(one)
+            assert outcomes.by_action().tolist() == expected.tolist()
+            priced += price > 0.0
+    assert priced > 100
+
+
+def active(policy: PacedPolicy) -> Workspace:
+    """Return the workspace of a policy with its exploration, whose state is the policy's."""
+    workspace = copy.deepcopy(policy)
+    task = workspace.learner.task
+    workspace.learner.task = task._replace(exploration=task.exploration._replace(active=True))
+    return workspace
+
+
+@functools.cache
+def policy_events(log: SegmentLog) -> list[bytes]:
+    return list(join_log_lines(log))
+
+
+def test_the_outcomes_of_a_block_are_those_of_its_events(logged: Path) -> None:
+    log = SegmentLog(logged / "log", read_only=True)
+    made = []
+    for size in (1, 400):
+        costs = LoggedCosts()
+        policy = PacedPolicy(REGISTRY.parse(f"{FLAGS} --dsjson"), 0.5, costs)
+        found = []
+        for block in read_blocks(costs.read(join_log_lines(log)), policy.configuration, Diagnostics()):
+            parts = [block.tail(event).head(size) for event in range(0, len(block), size)]
+            for outcomes in map(policy.learn_block, parts):
+                begins = outcomes.action_start.tolist()
+                found += [outcomes.score[begin:end].tolist() for begin, end in itertools.pairwise(begins)]
+        made.append(found)
+    assert made[0] == made[1]
+
+
+def test_the_command_evaluates_budgets(
+    logged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exported = tmp_path / "log.dsjson"
+    assert main(["loop", str(logged), "--export", str(exported)]) == 0
+    policy = f"{FLAGS} --budget 0.5"
+    assert main(["evaluate", str(exported), "--dsjson", "--quiet", "--policy", policy]) == 0
+    found = re.search(
+        r": a decision costs (\S+) in the mean; budget 0.5, price (\S+)", capsys.readouterr().out
+    )
+    assert found is not None
+    assert float(found[1]) == pytest.approx(0.5, rel=0.1)
+    assert main(["evaluate", str(exported), "--dsjson", "--policy", f"{FLAGS} --budget 0"]) == 2
+    assert "--budget takes a mean cost of a decision" in capsys.readouterr().err
+    assert main(["evaluate", str(exported), "--policy", policy]) == 2
+    assert "add --dsjson" in capsys.readouterr().err
+
+
+@pytest.mark.ci
+def test_a_killed_service_continues_with_the_price_of_its_log(tmp_path: Path) -> None:
+    actions = {name: {"m": {name: 1}, "cost": cost} for name, cost in COSTS.items()}
+    found: list[dict[str, Any]] = []
+    for begin, budget in ((0, ("--budget", "0.3")), (60, ()), (120, ())):
+        service = Service(tmp_path / "loop", *budget, "--snapshot_every", "0.05").start().wait()
+        with httpx.Client(base_url=service.url, timeout=30) as client:
+            found.append(client.get("/v1/status").json())
+            for number in range(begin, begin + 60):
+                body = {"event_id": f"e{number}", "actions": actions}
+                action = client.post("/v1/rank", json=body).json()["action"]
+                reward = {"event_id": f"e{number}", "reward": REWARDS[action], "cost": 1.1 * COSTS[action]}
+                assert client.post("/v1/reward", json=reward).status_code == 204
+            found.append(client.get("/v1/status").json())
+        service.kill()
+        again = Join(JoinSettings())
+        log = SegmentLog(tmp_path / "loop" / "log", read_only=True)
+        for _ in replay(again, log, log.begin):
+            pass
+        assert (again.pacing.price, again.pacing.mean_cost, again.pacing.costed) == tuple(
+            found[-1][name] for name in ("price", "mean_cost", "costed")
+        )
+    for before, after in zip(found[1::2], found[2::2], strict=False):
+        for name in ("price", "mean_cost", "recent_cost", "costed", "action_costs"):
+            assert before[name] == after[name]
+    assert found[-1]["costed"] == 180
+    assert found[-1]["price"] > 0.0
+
+
+def test_decisions_of_rank_servers_are_spending_and_do_not_move_the_price() -> None:
+    stamp, join = "2026-01-01T00:00:00Z", Join(JoinSettings(budget=0.5))
+    rank = {"Type": "rank", "EventId": "e1", "Timestamp": stamp, "a": [3, 1, 2], "Costs": [0.1, 0.5, 3.0]}
+    cost = {
+        "Type": "cost",
+        "EventId": "e1",
+        "Timestamp": stamp,
+        "Cost": 2.0,
+        "Action": "large",
+        "Assumed": 3.0,
+    }
+    position = 0
+    for behind, record in enumerate((rank, cost), 1):
+        source = {"Source": "rank1", "Behind": behind, "Taken": stamp}
+        line = sealed(msgspec.json.encode({**record, "Price": 0.7, **source}))
+        join.take(read_record(line), position, len(line))
+        position += len(line)
+    assert (join.pacing.spent, join.pacing.costed, join.pacing.mean_of("large", 0.5)) == (2.0, 1, 2.0)
+    assert (join.pacing.price, join.pacing.debt, join.pacing.decisions) == (0.0, 0.0, 0)
 
 
 def test_the_option_gives_the_budget() -> None:

@@ -222,6 +222,7 @@ def test_a_refused_connection_and_all_models_failing_is_502(route: Any, models: 
     assert "gone: the connection failed" in message
     assert "broken: it answers 503" in message
     assert records_of(client, "reward") == []  # no reason to prefer another model
+    assert client.get("/v1/status").json()["mean_cost"] == 0.0
 
 
 def test_failures_may_be_left_unlearnt(route: Any, models: Any) -> None:

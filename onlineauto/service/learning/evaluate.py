@@ -20,6 +20,7 @@ from onlineauto.options import options_of
 from onlineauto.service.join.join import Join, replay
 from onlineauto.service.join.settings import JoinSettings, read_settings
 from onlineauto.service.learning.experiment import CONTROL
+from onlineauto.service.learning.paced_policy import LoggedCosts, PacedPolicy, split_budget
 from onlineauto.service.learning.values import Value
 from onlineauto.service.log.segment_log import read_record
 from onlineauto.workspace.options import REGISTRY
@@ -79,10 +80,15 @@ def join_log_lines(log: SegmentLog, *, explored: bool = False) -> Iterator[bytes
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A policy's value in rewards: with its own probabilities (SNIPS), and doubly robust."""
+    """A policy's value in rewards: with its own probabilities (SNIPS), and doubly robust.
+
+    A policy with ``--budget`` has the mean cost that it expects, and its latest price.
+    """
 
     snips: Value
     doubly_robust: Value
+    mean_cost: float | None = None
+    price: float | None = None
 
 
 def evaluate_policies(
@@ -92,16 +98,31 @@ def evaluate_policies(
 
     The policies read events with the options of the service, `configuration`.
     """
-    workspaces = {flags: Workspace(configuration=_policy(flags, configuration)) for flags in policies}
+    costs = LoggedCosts()
+    workspaces = {flags: _policy(flags, configuration, costs) for flags in policies}
     evaluation = Evaluation(workspaces)
-    for _ in evaluation.stream(join_log_lines(log, explored=True), trace=False):
+    for _ in evaluation.stream(costs.read(join_log_lines(log, explored=True)), trace=False):
         pass
-    return {value.policy: _estimate(value) for value in evaluation.values()}
+    estimates = {value.policy: _estimate(value) for value in evaluation.values()}
+    for name, policy in paced_policies(evaluation):
+        pacing = policy.pacing
+        estimates[name] = msgspec.structs.replace(
+            estimates[name], mean_cost=pacing.mean_cost if pacing.costed else None, price=pacing.price
+        )
+    return estimates
 
 
-def _policy(flags: str, configuration: Configuration) -> Configuration:
+def paced_policies(evaluation: Evaluation) -> Iterator[tuple[str, PacedPolicy]]:
+    """Yield the policies of an evaluation that have a budget, with their names."""
+    for name, policy in evaluation.policies.items():
+        if isinstance(policy, PacedPolicy):
+            yield name, policy
+
+
+def _policy(flags: str, configuration: Configuration, costs: LoggedCosts) -> Workspace:
     try:
-        policy = REGISTRY.parse(shlex.split(flags))
+        words, budget = split_budget(shlex.split(flags))
+        policy = REGISTRY.parse(words)
     except ValueError as error:
         raise OptionError(f"policy {flags!r}: {error}") from None
     for name in sorted(_REFUSED & policy.supplied):
@@ -112,7 +133,10 @@ def _policy(flags: str, configuration: Configuration) -> Configuration:
         name: configuration.get(name) for name in ("chain_hash", "hash", "hash_seed", "missing_probability")
     }
     options = {name: policy.get(name) for name in policy.supplied}
-    return REGISTRY.from_keywords(**{**reading, **options, "dsjson": True})
+    configuration = REGISTRY.from_keywords(**{**reading, **options, "dsjson": True})
+    if budget is not None:
+        return PacedPolicy(configuration, budget, costs)
+    return Workspace(configuration=configuration)
 
 
 def _estimate(value: PolicyValue) -> Estimate:

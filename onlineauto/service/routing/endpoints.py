@@ -66,7 +66,6 @@ class RouteFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     words: Annotated[int, Meta(ge=0, le=1000)] = (
         256  # Number of distinct words of a prompt that are features.
     )
-    bigrams: bool = False  # Pairs of neighbouring words, too.
 
     @property
     def routed(self) -> dict[str, ModelEndpoint]:

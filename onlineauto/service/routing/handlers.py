@@ -49,6 +49,9 @@ _CONNECTIONS: Final = 1000
 _JUDGING: Final = 8
 """Number of answers that are judged at the same time."""
 _WAITING: Final = 256
+"""Number of answers that are or wait to be judged."""
+_MOST_GRADED: Final = 20_000
+"""Number of characters of a prompt, and of an answer, that the judge reads."""
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 _FIELD: Final = re.compile(r"\{(prompt|answer)\}")
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -159,6 +162,8 @@ class RouteHandlers(Handlers):
             await route.recorded
         if reply is not None and errors:  # if no model has answered, that is no reason to prefer another
             self._learn_failure(route)
+        if route.decision is not None and self._has_prices and (reply is None or reply.status != 200):
+            self._submit(partial(self.front.cost, route.decision.event_id, 0.0))
         if reply is None:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in errors.items())
             raise RefusedError(f"no model has answered: {reasons}", status=502)
@@ -277,7 +282,8 @@ class RouteHandlers(Handlers):
         if len(self._grading) >= _WAITING:
             self.counts.not_judged += 1
             return
-        task = asyncio.create_task(self._judge(decision.event_id, route.prompt.text, answer.text))
+        texts = route.prompt.text[:_MOST_GRADED], answer.text[:_MOST_GRADED]
+        task = asyncio.create_task(self._judge(decision.event_id, *texts))
         self._grading.add(task)
         task.add_done_callback(self._grading.discard)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from itertools import islice, pairwise
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -116,13 +116,9 @@ def context_of_prompt(prompt: Prompt, rules: RouteFile) -> Features:
             raise RefusedError(f"onlineauto.vector has at most {_MOST_NUMBERS} numbers", status=413)
         context["vector"] = {"v": prompt.extras.vector}
     elif rules.words and text:
-        words = _WORD.findall(text.lower())
-        hashes = list(islice(dict.fromkeys(map(_hash_of, words)), rules.words))
-        if rules.bigrams:
-            pairs = (f"{first} {second}" for first, second in pairwise(words))
-            hashes += islice(dict.fromkeys(map(_hash_of, pairs)), rules.words)
-        weight = round(max(len(hashes), 1) ** -0.5, 4)
-        context["prompt"] = dict.fromkeys(hashes, weight)
+        words = dict.fromkeys(map(_hash_of, _WORD.findall(text.lower())))
+        hashes = list(islice(words, rules.words))
+        context["prompt"] = dict.fromkeys(hashes, round(max(len(hashes), 1) ** -0.5, 4))
     return {name: _raw(value) for name, value in context.items()}
 
 
