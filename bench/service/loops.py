@@ -3,9 +3,9 @@
     python -m bench.service.loops --loops 1000 --busy 10
 
 Every loop has learnt 500 decisions with `--automl 4`, and is a copy of the first one. One service has all of
-them; another has only its default loop. The first part asks each loop once, in random order, one request at
-a time: all but the latest `--open` loops are closed then, so the answer waits for the model. The second part
-sends ranks to some busy loops at a steady rate, and in turns loads one more loop of this service and the
+them; another has a copy as its default loop. The first part asks each loop once, in random order, one request
+at a time: all but the latest `--open` loops are closed then, so the answer waits for the model. The second
+part sends ranks to some busy loops at a steady rate, and in turns loads one more loop of this service and the
 other service, with one connection. Latencies are those that the client sees; `cpu_us` is the processor time
 of the process for a pair of rank and reward.
 """
@@ -83,7 +83,7 @@ async def beside(port: int, prefix: str, seconds: float, others: list[str], pair
 
 def main() -> None:
     options = kit.parser(
-        __doc__, loops=1000, busy=10, pairs=20.0, seconds=5.0, rounds=5, open=16, json=Path
+        __doc__, loops=1000, busy=10, pairs=20.0, seconds=5.0, rounds=5, open=12, json=Path
     ).parse_args()
     names = [f"loop{number}" for number in range(options.loops)]
     with tempfile.TemporaryDirectory() as root:
@@ -92,6 +92,7 @@ def main() -> None:
         first_loop(folder / names[0])
         for name in names[1:]:
             shutil.copytree(folder / names[0], folder / name)
+        shutil.copytree(folder / names[0], Path(root) / "one")
         words = ("--max_open_loops", str(options.open))
         begin = time.perf_counter()
         with (

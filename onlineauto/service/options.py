@@ -189,7 +189,7 @@ class ServeOptions:
         metavar="N",
     )
     max_open_loops: int = option(
-        16,
+        12,
         "Maximum number of loops, besides the default, whose models are in memory. One more closes the loop "
         "that was asked least recently, until it is asked again.",
         minimum=1,

@@ -119,6 +119,9 @@ def loop_options(text: str) -> tuple[Configuration, ServeOptions, bool]:
         raise OptionError(f"--{given[0]} is an option of the service, not of a loop")
     if configuration[InputOptions].data:
         raise OptionError(f"a loop has no folder in its options: {configuration[InputOptions].data[0]!r}")
+    for declared in REGISTRY.options:  # some of the others name files, which a client must not read or write
+        if declared.name in configuration.supplied and not declared.keep:
+            raise OptionError(f"{declared.flag} is for the command line only, and not for a loop")
     return model, configuration[ServeOptions], "app" in configuration.supplied
 
 
@@ -141,7 +144,7 @@ def split_options(configuration: Configuration, *groups: Group) -> Configuration
 
 def inherited_options(configuration: Configuration) -> str:
     """Return the options of a service that a new loop has, too, unless it is created with others."""
-    own = _OF_SERVICE | {"data", "quiet", "app"}
+    own = _OF_SERVICE | {"app", *(declared.name for declared in REGISTRY.options if not declared.keep)}
     supplied = {name: configuration.get(name) for name in configuration.supplied - own}
     return _SERVE.from_keywords(**supplied).command()
 
