@@ -4,9 +4,9 @@
     python -m bench.service.budgets --choose       # the same on the second half of the validation prompts
 
 The data set is `datasets/llm-routes.npz` (ParetoBandit). The model begins warm: it has learnt the scores of
-all four models for the validation prompts. The 1,793 test prompts come in random order. A request declares the
-cost of each model that a ridge regression on the validation prompts expects, and reports what the chosen model
-really costs, and its score. With `--cold`, nothing is learnt or declared before the first test prompt.
+all four models for the validation prompts. The 1,793 test prompts come in random order. A request declares
+what each model has cost in the mean for validation prompts of similar length, and reports what the chosen
+model really costs, and its score. With `--cold`, nothing is learnt or declared before the first test prompt.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from onlineauto.workspace.options import REGISTRY
 
 BUDGETS: Final = (3e-4, 5e-4, 6.5e-4, 1e-3, 2e-3)
 FLAGS: Final = "--cb_explore_adf --automl 4 --scaled_squarecb --epsilon 0.002"
-_LEARN_EVERY, _RIDGE = 20, 30.0
+_LENGTHS = 8
 
 
 class Result(NamedTuple):
@@ -84,20 +84,16 @@ def warm_model(flags: str, choose: bool) -> bytes:
     return file.getvalue()
 
 
-@cache
 def expected_costs(choose: bool) -> np.ndarray:
-    """Return the cost of each model for each prompt that a ridge regression on the known prompts expects."""
+    """Return the mean cost of each model for known prompts of similar length, for each prompt."""
     routes, known, _ = _routes(choose)
-    words = routes.words / np.maximum(np.linalg.norm(routes.words, axis=1, keepdims=True), 1e-9)
-    length = np.log(routes.length)[:, np.newaxis]
-    inputs = np.hstack([np.ones_like(length), length, length**2, words])
-    mean = routes.cost[known].mean(axis=0)
-    covariance = inputs[known].T @ inputs[known] + _RIDGE * np.eye(inputs.shape[1])
-    weights = np.linalg.solve(covariance, inputs[known].T @ (routes.cost[known] - mean))
-    return np.maximum(inputs @ weights + mean, 0.1 * mean)
+    bounds = np.quantile(routes.length[known], np.linspace(0, 1, _LENGTHS + 1)[1:-1])
+    group = np.searchsorted(bounds, routes.length)
+    means = [routes.cost[known][group[known] == each].mean(axis=0) for each in range(_LENGTHS)]
+    return np.asarray(np.array(means)[group])
 
 
-def run(seed: int, *, budget: float | None, flags: str, cold: bool = False, choose: bool = False) -> Result:
+def run(seed: int, *, budget: float | None, flags: str, learn_every: int, cold: bool, choose: bool) -> Result:
     """Return what a service earns and spends."""
     routes, _, decided = _routes(choose)
     prompts = np.random.default_rng(seed).permutation(decided)
@@ -121,7 +117,7 @@ def run(seed: int, *, budget: float | None, flags: str, cold: bool = False, choo
             loop.cost(f"e{number}", float(routes.cost[prompt, action]), ignore_completion)
             loop.reward(f"e{number}", float(routes.reward[prompt, action]), ignore_completion)
             chosen[number] = action
-            if number % _LEARN_EVERY == 0:
+            if number % learn_every == 0:
                 _learn(loop)
         loop.close()
     return Result(routes.reward[prompts, chosen], routes.cost[prompts, chosen].astype(float), chosen)
@@ -163,6 +159,7 @@ def main() -> None:
     parser.add_argument("--budgets", type=float, nargs="*", default=BUDGETS)
     parser.add_argument("--cold", action="store_true")
     parser.add_argument("--choose", action="store_true")
+    parser.add_argument("--learn_every", type=int, default=20, help="decisions between two models that rank")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     routes, _, decided = _routes(options.choose)
@@ -175,7 +172,14 @@ def main() -> None:
     print("|---:|---:|---|---:|---|---:|---|")
     with ProcessPoolExecutor(options.processes) as pool:
         for budget in [*options.budgets, None]:
-            job = partial(run, budget=budget, flags=options.flags, cold=options.cold, choose=options.choose)
+            job = partial(
+                run,
+                budget=budget,
+                flags=options.flags,
+                learn_every=options.learn_every,
+                cold=options.cold,
+                choose=options.choose,
+            )
             results = list(pool.map(job, range(1, options.seeds + 1)))
             print(row_of(budget, results, len(routes.models)), flush=True)
 

@@ -412,7 +412,8 @@ def test_decisions_of_rank_servers_are_spending_and_do_not_move_the_price() -> N
         "Assumed": 3.0,
     }
     position = 0
-    for behind, record in enumerate((rank, cost), 1):
+    records: list[dict[str, Any]] = [rank, cost]
+    for behind, record in enumerate(records, 1):
         source = {"Source": "rank1", "Behind": behind, "Taken": stamp}
         line = sealed(msgspec.json.encode({**record, "Price": 0.7, **source}))
         join.take(read_record(line), position, len(line))

@@ -31,6 +31,7 @@ from onlineauto.service.learning.experiment import (
     name_of,
 )
 from onlineauto.service.log.segment_log import GroupCommit, read_record, sealed
+from onlineauto.service.loop.decision_costs import DecisionCosts
 from onlineauto.service.loop.slots import DeferredSlots
 from onlineauto.service.loop.telemetry import record_spans
 from onlineauto.service.ranking import (
@@ -133,9 +134,8 @@ class Front:
         self._latest = self.clock()  # the time of the latest record, or of this start
         self._namespaces = set(namespaces if limits.only is None else limits.only)
         self._lock = threading.Lock()
-        self._last: _Ranking | None = None
-        self._warned = False  # of a budget below the cheapest action
-        self._unwritten: dict[str, tuple[int, dict[str, Any]]] = {}  # see `_note_costs`
+        self._last: Ranking | None = None
+        self._costs = DecisionCosts(log, join)
         self._commit = GroupCommit(log, deliver=deliver)
         self.canary: Published | None = None
         self.deferred_slots = DeferredSlots(join)
@@ -156,12 +156,12 @@ class Front:
         """
         settings, published = self.join.settings, self.published
         epoch = settings.epoch + published.replaced
-        rankings = [_Ranking(request, done, settings.mode, published, epoch) for request, done in requests]
+        rankings = [Ranking(request, done, settings.mode, published, epoch) for request, done in requests]
         _step(self._read, rankings)
         if settings.mode == "online" and (settings.control or settings.canary_share):
             _step(partial(self._assign, settings), rankings)
         if settings.budget is not None:
-            _step(partial(self._price, settings.budget, self.join.pacing.price), rankings)
+            _step(partial(self._costs.price, settings.budget, self.join.pacing.price), rankings)
         _predict_many(rankings)
         _step(_predict, rankings)
         _step(self._choose, rankings)
@@ -238,7 +238,7 @@ class Front:
         with self._lock:
             now = self._now()
             self._check_room(0, WAITING, now)
-            assumed = self._assumed_cost(event_id, now)
+            assumed = self._costs.assumed(event_id, now)
             self._append("cost", done, now, None, EventId=event_id, Cost=cost, **assumed)
 
     def activate(self, event_id: str, done: Done) -> None:
@@ -306,7 +306,7 @@ class Front:
             self._append("tick", ignore_completion, now, Passed=now - latest)
         return now
 
-    def _again(self, position: int, size: int, one: _Ranking) -> Ranked:
+    def _again(self, position: int, size: int, one: Ranking) -> Ranked:
         """Return the answer that a decision received before."""
         if position + size > self.log.durable:
             raise RefusedError("this event is being ranked by another request", status=409, retry_after=0.1)
@@ -370,12 +370,12 @@ class Front:
         if self.queued >= self.limits.queue:
             raise RefusedError(f"{self.queued} records wait to be written", status=429, retry_after=1.0)
 
-    def _read(self, one: _Ranking) -> None:
+    def _read(self, one: Ranking) -> None:
         """Read the costs that actions declare, and encode the context of a request."""
         one.costs, one.request = without_costs(one.request)
         one.context = context_of(one.request, self.limits, self._namespaces)
 
-    def _assign(self, settings: JoinSettings, one: _Ranking) -> None:
+    def _assign(self, settings: JoinSettings, one: Ranking) -> None:
         """Assign a request to an arm of the experiment, by the unit that it names."""
         request, canary = one.request, self.canary
         one.bucket = bucket_of(self.app, request.unit or request.event_id)
@@ -388,48 +388,7 @@ class Front:
             else:  # a rank server has only the model that learns
                 one.arm = TREATMENT
 
-    def _price(self, budget: float, price: float, one: _Ranking) -> None:
-        """Complete the costs of the actions; if the model decides, note the price and the cheapest action."""
-        request, declared, pacing = one.request, one.costs or [None] * len(one.request.ids), self.join.pacing
-        costs = [
-            pacing.mean_of(name, budget) if cost is None else cost
-            for name, cost in zip(request.ids, declared, strict=True)
-        ]
-        one.costs = costs
-        if one.mode != "online":
-            return
-        one.price = price
-        cheapest = min(
-            (number for number, name in enumerate(request.ids) if name not in request.excluded),
-            key=costs.__getitem__,
-        )
-        if None in declared or costs[cheapest] <= budget:  # a mean that is wrong has to be corrected
-            return
-        one.certain = cheapest
-        if not self._warned:
-            self._warned = True
-            _LOG.warning(
-                "the budget of %g is below the cheapest action, %r, which costs %g",
-                budget,
-                request.ids[cheapest],
-                costs[cheapest],
-                extra={"event": "over_budget", "event_id": request.event_id},
-            )
-
-    def _assumed_cost(self, event_id: str, now: float) -> dict[str, Any]:
-        """Return the action of a known decision, the cost that it was assumed to have, and its price."""
-        found = self.join.find(event_id, now)
-        if found is None:
-            return {}
-        if event_id in self._unwritten:
-            return self._unwritten[event_id][1]
-        try:
-            record = read_record(self.log.line_at(found.position, found.size))
-            return _assumed(record.tags, record.ranked[0] - 1, record.costs, record.price)
-        except (OSError, LookupError, ValueError, InputError):  # its segment is removed or damaged
-            return {}
-
-    def _choose(self, one: _Ranking) -> None:
+    def _choose(self, one: Ranking) -> None:
         """Choose an action by the model, or choose the baseline."""
         request = one.request
         one.seed = seed_of(self.app, request.event_id)
@@ -444,7 +403,7 @@ class Front:
         model = one.published.name
         one.answer = answer_of(choice, request.ids, event_id=request.event_id, model=model)
 
-    def _log(self, one: _Ranking) -> None:
+    def _log(self, one: Ranking) -> None:
         """Submit the line of a decision, or look up the answer that its id received before."""
         request, now = one.request, self._now()
         before = self.join.find(request.event_id, now)
@@ -470,24 +429,8 @@ class Front:
         )
         known = LogRecord("rank", _NOW, request.event_id, deferred=deferred)
         if one.costs:
-            known = self._note_costs(known, one, line)
+            known = self._costs.note(known, one, end=self._commit.position + len(line))
         self._submit(line, one.done, now, known)
-
-    def _note_costs(self, known: LogRecord, one: _Ranking, line: bytes) -> LogRecord:
-        """Return the record of a decision with its costs, which are at hand until the log has its line."""
-        unwritten, action = self._unwritten, one.answer.actions[0]
-        while unwritten and next(iter(unwritten.values()))[0] <= self.log.durable:
-            del unwritten[next(iter(unwritten))]
-        assumed = _assumed(one.request.ids, action, one.costs, one.price)
-        unwritten[known.event_id] = self._commit.position + len(line), assumed
-        return msgspec.structs.replace(
-            known,
-            ranked=[action + 1],
-            excluded=[number + 1 for number in one.out],
-            costs=list(one.costs),
-            price=one.price,
-            over_budget=one.certain >= 0,
-        )
 
     def _append(
         self, kind: str, done: Done, now: float | None = None, known: LogRecord | None = None, **members: Any
@@ -524,7 +467,7 @@ class Front:
 
 
 @dataclass(slots=True, eq=False)
-class _Ranking:
+class Ranking:
     """A rank request that is not answered yet."""
 
     request: RankRequest
@@ -545,17 +488,7 @@ class _Ranking:
     answer: Ranked = field(init=False)
 
 
-def _assumed(
-    ids: Sequence[str], action: int, costs: Sequence[float | None], price: float | None
-) -> dict[str, Any]:
-    """Return the members of a report of a cost that depend on its decision."""
-    members: dict[str, Any] = {"Action": ids[action]}
-    if costs and costs[action] is not None:
-        members["Assumed"] = costs[action]
-    return members if price is None else members | {"Price": price}
-
-
-def _step(step: Callable[[_Ranking], None], turn: Sequence[_Ranking]) -> None:
+def _step(step: Callable[[Ranking], None], turn: Sequence[Ranking]) -> None:
     """Apply a step to all ranks without an error so far; an error affects its own rank only."""
     for one in turn:
         if one.error is None:
@@ -565,7 +498,7 @@ def _step(step: Callable[[_Ranking], None], turn: Sequence[_Ranking]) -> None:
                 one.error = error
 
 
-def _predict_many(turn: Sequence[_Ranking]) -> None:
+def _predict_many(turn: Sequence[Ranking]) -> None:
     """Compute the probabilities for all ranks of a turn in one block, if there are enough of one model."""
     together = [
         one for one in turn if one.error is None and one.published is turn[0].published and not one.price
@@ -578,7 +511,7 @@ def _predict_many(turn: Sequence[_Ranking]) -> None:
             one.pmf = pmf.tolist()
 
 
-def _predict(one: _Ranking) -> None:
+def _predict(one: Ranking) -> None:
     """Compute the probabilities of the actions, unless they are known."""
     if one.pmf:
         return

@@ -82,6 +82,7 @@ class _Message(msgspec.Struct):
     passed: ClassVar[float] = 0.0
     deferred: ClassVar[bool] = False
     no_room: ClassVar[bool] = False
+    costs: ClassVar[tuple[()]] = ()  # a budget is not held by what a topic has
     kind: str = msgspec.field(name="Type", default="")
     event_id: str = msgspec.field(name="EventId", default="")
     reward: float | None = msgspec.field(name="RewardValue", default=None)
