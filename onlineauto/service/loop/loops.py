@@ -144,6 +144,11 @@ def inherited_options(configuration: Configuration) -> str:
     return _SERVE.from_keywords(**supplied).command()
 
 
+def loop_names(folder: str | os.PathLike[str]) -> list[str]:
+    """Return the names of the loops in the folder of a service."""
+    return sorted(path.parent.name for path in Path(folder).glob(f"*/{_FILE}"))
+
+
 class NamedLoop:
     """A loop by its name; its file is read, and it may be closed."""
 
@@ -203,8 +208,8 @@ class Loops:
         self.folder, self._open_loop, self.inherited = Path(folder), open_loop, inherited
         self.clock = clock
         self.by_name: dict[str, NamedLoop] = {}
-        for path in sorted(self.folder.glob(f"*/{_FILE}")):
-            named = self.by_name[path.parent.name] = NamedLoop(path.parent)
+        for name in loop_names(folder):
+            named = self.by_name[name] = NamedLoop(self.folder / name)
             named.read()
 
     def create(self, named: NamedLoop, options: str, deliver: Deliver) -> Loop:
