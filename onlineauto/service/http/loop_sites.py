@@ -124,7 +124,8 @@ class LoopSite:
 
     def status_now(self) -> Status | None:
         """Return the status of the loop, as of its closing if it is closed; None before its first opening."""
-        return self.status if self.handlers is None else status_of(self.handlers.loop)
+        handlers = self.handlers  # once, since another thread asks for metrics
+        return self.status if handlers is None else status_of(handlers.loop)
 
     def summary(self) -> LoopSummary:
         """Return the line of the loop in the list of loops."""

@@ -46,22 +46,9 @@ _TAKEN: Final = frozenset(
     {DEFAULT_LOOP, _REMOVED, "lock", *(pattern.partition("/")[0] for pattern in SERVICE_FILES)}
 )
 """Names of files and folders that a service has in its folder."""
-_OF_SERVICE: Final = frozenset(
-    {
-        "host",
-        "port",
-        "follow",
-        "tokens",
-        "ship",
-        "log_topic",
-        "client_settings",
-        "learners",
-        "max_connections",
-        "max_open_loops",
-        "close_idle",
-    }
-)
-"""Options of the process, or of the loop `default` only."""
+_OF_PROCESS: Final = ("host", "port", "tokens", "max_connections", "max_open_loops", "close_idle")
+_OF_DEFAULT: Final = ("follow", "ship", "log_topic", "client_settings", "learners")
+_OF_SERVICE: Final = frozenset({*_OF_PROCESS, *_OF_DEFAULT})
 _SERVE: Final = Registry((ServeOptions, *REGISTRY.groups))
 RETRY: Final = 5.0
 """Seconds after which a loop that cannot be opened is tried again."""
