@@ -83,7 +83,7 @@ async def beside(port: int, prefix: str, seconds: float, others: list[str], pair
 
 def main() -> None:
     options = kit.parser(
-        __doc__, loops=1000, busy=10, pairs=20.0, seconds=5.0, rounds=5, open=12, json=Path
+        __doc__, loops=1000, busy=10, pairs=5.0, seconds=2.0, rounds=6, open=12, json=Path
     ).parse_args()
     names = [f"loop{number}" for number in range(options.loops)]
     with tempfile.TemporaryDirectory() as root:

@@ -69,6 +69,18 @@ def test_invalid_options_are_reported(
     assert message in err
 
 
+@pytest.mark.parametrize("alone", ["--ship", "--log_topic", "--follow"])
+def test_options_of_one_loop_are_rejected_where_there_are_others(
+    alone: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "loop.json").write_text('{"options": "--cb_explore_adf"}')
+    model = [] if alone == "--follow" else ["--cb_explore_adf"]
+    code, _, err = run_command(capfd, "serve", str(tmp_path), *model, alone, "x", "--port", "0")
+    assert code == 2
+    assert f"{alone} is for the loop 'default' only" in err
+
+
 def test_the_address_of_a_learner_needs_a_scheme(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ("serve", str(tmp_path / "rank"), "--follow", "learner:8001", "--port", "0")
     code, _, err = run_command(capfd, *words)

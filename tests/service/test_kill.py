@@ -174,7 +174,8 @@ def test_a_service_of_four_busy_loops_is_killed(tmp_path: Path, most: str) -> No
 @pytest.mark.slow
 def test_a_service_of_twenty_busy_loops_is_killed_twenty_times(tmp_path: Path) -> None:
     names = [f"loop{number}" for number in range(20)]
-    known = killed_with_loops(tmp_path / "loops", names, int(os.environ.get("ONLINEAUTO_KILLS", "20")))
+    times = int(os.environ.get("ONLINEAUTO_KILLS", "20"))
+    known = killed_with_loops(tmp_path / "loops", names, times, "--max_open_loops", "20")
     for name in names:
         check(tmp_path / "loops" / name, *known[name])
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
+import io
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +19,18 @@ import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration
+from onlineauto.service.client import Client
 from onlineauto.service.http import loop_sites as hosting
-from onlineauto.service.http.endpoint import RequestGuard, SharedRoom, Waiting
+from onlineauto.service.http.endpoint import RequestBatch, RequestGuard, SharedRoom, Waiting
 from onlineauto.service.http.loops import LoopsApplication, loops_application
 from onlineauto.service.http.server import open_loop
 from onlineauto.service.http.status import MOST_LABELS
 from onlineauto.service.http.tokens import Tokens, add_token
+from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.segment_log import SegmentLog, read_record
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.loop.loops import Loops
+from onlineauto.service.loop.telemetry import JsonLines
 from onlineauto.service.options import ServeOptions
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
@@ -488,6 +495,28 @@ def test_a_loop_that_takes_too_much_leaves_room_for_others() -> None:
         alone.admit()
 
 
+@pytest.mark.parametrize(("is_shared", "sizes"), [(True, [128, 128, 44]), (False, [300])])
+def test_a_turn_has_a_part_of_the_requests_of_a_busy_loop(is_shared: bool, sizes: list[int]) -> None:
+    class Recorder:
+        def __init__(self) -> None:
+            self.sizes: list[int] = []
+
+        def begin(self, requests: list[Any]) -> None:
+            self.sizes.append(len(requests))
+
+    async def answer() -> list[int]:
+        room, endpoint = SharedRoom(1000), Recorder()
+        room.is_shared = is_shared
+        batch = RequestBatch(nullcontext, room)
+        for number in range(300):
+            batch.add(endpoint, number)  # type: ignore[arg-type]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return endpoint.sizes
+
+    assert asyncio.run(answer()) == sizes
+
+
 def test_the_rate_of_a_loop_is_limited(serve: Serve) -> None:
     client = serve()
     client.create("shop", f"{AT_ONCE} --max_rate 5")
@@ -587,6 +616,41 @@ def test_a_damaged_loop_is_reported_by_name_and_hurts_no_other(
     assert client.opened.count("shop") <= 2  # it is not tried at each request
     assert client.rank("calm").status_code == 200
     assert client.get("/readyz").status_code == 200
+
+
+def test_the_log_names_the_loop_whose_learning_fails(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, lines = serve(), io.StringIO()
+    handler = logging.StreamHandler(lines)
+    handler.setFormatter(JsonLines())
+    logging.getLogger("onlineauto.service").addHandler(handler)
+    client.create("shop")
+    step = LogLearner.step
+
+    def fail(learner: LogLearner) -> int:
+        if learner.folder.name == "shop" and learner.position < learner.log.durable:
+            raise OSError("the disk is away")
+        return step(learner)
+
+    monkeypatch.setattr(LogLearner, "step", fail)
+    client.rank("shop")
+    until(lambda: "the disk is away" in client.loop("shop")["error"])
+    logging.getLogger("onlineauto.service").removeHandler(handler)
+    stopped = next(line for line in map(json.loads, lines.getvalue().splitlines()) if "error" in line)
+    assert (stopped["event"], stopped["loop"]) == ("learning_stopped", "shop")
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/v1/loops/shop/healthz").status_code == 503
+    monkeypatch.undo()
+    until(lambda: client.loop("shop")["error"] == "")
+
+
+def test_a_client_has_the_address_of_a_loop(serve: Serve) -> None:
+    client = serve()
+    client.create("shop")
+    with Client(str(client.base_url.join("/v1/loops/shop"))) as ranking:
+        decision = ranking.rank({"user": {"age": 30}}, {"a": {"x": {"one": 1}}, "b": {"x": {"two": 1}}})
+        assert not decision.fallback
+        assert ranking.reward(decision, 1.0)
+    assert client.loop("shop")["rewarded"] == 1
 
 
 def test_a_loop_that_is_removed_while_it_answers_loses_nothing(serve: Serve) -> None:

@@ -47,7 +47,7 @@ _NO_PLACE: Final = 10.0
 _LOOK: Final = 0.01
 _SWEEP: Final = 1.0
 """Seconds between two searches for loops that are idle, or have decisions whose wait is over."""
-_SPARE: Final = 4
+_SPARE: Final = 2
 """Number of loops that may be open beyond the limit, so that a request does not wait until one is closed."""
 _GARBAGE: Final = 4
 """Number of closed loops whose memory is returned to the system before another one is opened."""
@@ -124,7 +124,8 @@ class LoopSite:
 
     def status_now(self) -> Status | None:
         """Return the status of the loop, as of its closing if it is closed; None before its first opening."""
-        return self.status if self.handlers is None else status_of(self.handlers.loop)
+        handlers = self.handlers  # once, since another thread asks for metrics
+        return self.status if handlers is None else status_of(handlers.loop)
 
     def summary(self) -> LoopSummary:
         """Return the line of the loop in the list of loops."""

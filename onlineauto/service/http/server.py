@@ -30,7 +30,7 @@ from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.join.join import BYTES_PER_DECISION
 from onlineauto.service.loop.folder import FolderCopy
 from onlineauto.service.loop.loop import Every, Loop, service_configuration
-from onlineauto.service.loop.loops import Loops
+from onlineauto.service.loop.loops import Loops, loop_names
 from onlineauto.service.loop.rank_server import HttpUpstream, RankServer, warm_up
 from onlineauto.service.loop.telemetry import end_telemetry
 from onlineauto.service.options import Limits
@@ -53,6 +53,7 @@ _SWITCH: Final = 0.0005
 _FEW: Final = 100_000
 _FEWEST: Final = 1000
 """Minimum number of decisions that may wait in one of many loops."""
+_NO_LARGE_PAGES: Final = 41
 _FILES: Final = 8
 """File descriptors of an open loop."""
 
@@ -82,6 +83,13 @@ def trim_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
+
+
+def use_small_pages() -> None:
+    """Let the system give this process pages of 4 KB only, because tables of many loops are sparse."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
+    if prctl is not None:
+        prctl(_NO_LARGE_PAGES, 1, 0, 0, 0)
 
 
 def memory_bytes() -> int:
@@ -124,6 +132,7 @@ def serve(
             f"{options.host} is reachable from other machines, but there are no tokens: "
             f"onlineauto loop {folder} --new_token rank,reward"
         )
+    alone = _only_for_default(folder, options)
     reserved = _FILES * (options.max_open_loops + 1)
     limits = ConnectionLimits(most=most_connections(options.max_connections, reserved))
     with bind_socket(options.host, options.port) as opened:
@@ -140,7 +149,6 @@ def serve(
             )
         else:
             loops = Loops(folder, partial(_named_loop, most=options.max_open_loops), inherited=inherited)
-            alone = _only_for_default(options, loops)
             front = _loop(folder, model, options, learners, waiting)
             app = loops_application(
                 front,
@@ -190,13 +198,14 @@ def serve(
         os._exit(0)
 
 
-def _only_for_default(options: ServeOptions, loops: Loops) -> str:
+def _only_for_default(folder: str, options: ServeOptions) -> str:
     """Return the option with which a service has no other loops than the default, or ""."""
-    alone = "--ship" if options.ship is not None else "--log_topic" if options.log_topic is not None else ""
-    if alone and loops.by_name:
+    values = (("--follow", options.follow), ("--ship", options.ship), ("--log_topic", options.log_topic))
+    alone = next((name for name, value in values if value is not None), "")
+    if alone and (names := loop_names(folder)):
         raise OptionError(
-            f"{alone} is for the loop 'default' only, but {loops.folder} has the loops "
-            f"{', '.join(list(loops.by_name)[:5])}: copy them with onlineauto loop --backup, without {alone}"
+            f"{alone} is for the loop 'default' only, but {folder} has the loops {', '.join(names[:5])}: "
+            f"serve them without {alone}"
         )
     return alone
 
@@ -205,6 +214,7 @@ def _named_loop(
     folder: Path, model: Configuration, options: ServeOptions, *, applies: bool, deliver: Deliver, most: int
 ) -> Loop:
     """Return a loop of many; `most` of them share the memory that waiting decisions may use."""
+    use_small_pages()
     _warm_up_once(service_configuration(model).command())
     if options.max_pending is None:
         options = replace(options, max_pending=max(_most_pending() // most, _FEWEST))

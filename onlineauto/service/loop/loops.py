@@ -46,22 +46,9 @@ _TAKEN: Final = frozenset(
     {DEFAULT_LOOP, _REMOVED, "lock", *(pattern.partition("/")[0] for pattern in SERVICE_FILES)}
 )
 """Names of files and folders that a service has in its folder."""
-_OF_SERVICE: Final = frozenset(
-    {
-        "host",
-        "port",
-        "follow",
-        "tokens",
-        "ship",
-        "log_topic",
-        "client_settings",
-        "learners",
-        "max_connections",
-        "max_open_loops",
-        "close_idle",
-    }
-)
-"""Options of the process, or of the loop `default` only."""
+_OF_PROCESS: Final = ("host", "port", "tokens", "max_connections", "max_open_loops", "close_idle")
+_OF_DEFAULT: Final = ("follow", "ship", "log_topic", "client_settings", "learners")
+_OF_SERVICE: Final = frozenset({*_OF_PROCESS, *_OF_DEFAULT})
 _SERVE: Final = Registry((ServeOptions, *REGISTRY.groups))
 RETRY: Final = 5.0
 """Seconds after which a loop that cannot be opened is tried again."""
@@ -149,6 +136,11 @@ def inherited_options(configuration: Configuration) -> str:
     return _SERVE.from_keywords(**supplied).command()
 
 
+def loop_names(folder: str | os.PathLike[str]) -> list[str]:
+    """Return the names of the loops in the folder of a service."""
+    return sorted(path.parent.name for path in Path(folder).glob(f"*/{_FILE}"))
+
+
 class NamedLoop:
     """A loop by its name; its file is read, and it may be closed."""
 
@@ -208,8 +200,8 @@ class Loops:
         self.folder, self._open_loop, self.inherited = Path(folder), open_loop, inherited
         self.clock = clock
         self.by_name: dict[str, NamedLoop] = {}
-        for path in sorted(self.folder.glob(f"*/{_FILE}")):
-            named = self.by_name[path.parent.name] = NamedLoop(path.parent)
+        for name in loop_names(folder):
+            named = self.by_name[name] = NamedLoop(self.folder / name)
             named.read()
 
     def create(self, named: NamedLoop, options: str, deliver: Deliver) -> Loop:
