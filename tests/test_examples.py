@@ -32,6 +32,7 @@ PRINTED = {
     "16_from_optuna.py": "best model: network",
     "17_from_ray_tune.py": "best depth: 5 after 27 epochs",
     "14_service.py": "clicks with -q ::: 0.",
+    "18_route_models.py": "routed                       : 0.",
     "19_command_line.sh": "as a model of Vowpal Wabbit",
     "20_own_scheduler.py": "trials by resource: [1, 1, 1, 1, 1, 1, 3, 3, 9]",
     "21_river.py": "onlineauto         MAE: 0.2",

@@ -70,14 +70,14 @@ def _lines(body: dict[str, Any]) -> list[bytes]:
 
 
 class _Requests:
-    """Requests that were written before the load."""
+    """Requests that were written before the load, to the paths below a prefix."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
         draw, sign = Random(1), _ID.decode()
-        self.ranks = [_request("/v1/rank", question(draw, sign)) for _ in range(_WRITTEN)]
+        self.ranks = [_request(f"{prefix}/v1/rank", question(draw, sign)) for _ in range(_WRITTEN)]
         self.lines = [_lines(json.loads(question(draw, sign))) for _ in range(_WRITTEN)]
         bodies = (json.dumps({"event_id": sign, "reward": float(each)}).encode() for each in (False, True))
-        self.rewards = [_request("/v1/reward", body) for body in bodies]
+        self.rewards = [_request(f"{prefix}/v1/reward", body) for body in bodies]
 
 
 class Connection(asyncio.Protocol):
@@ -205,13 +205,14 @@ async def loaded(
     pause: float = 0.0,
     unrewarded: float = 0.0,
     connection: type[Connection] = Connection,
+    prefix: str = "",
 ) -> Load:
     """Load a server for a number of seconds.
 
     `pause` is the mean time in seconds between two ranks of a connection; without it, a rank follows the last
     answer at once. `unrewarded` is the share of ranks without a reward.
     """
-    requests, latencies = _Requests(), [0.0]
+    requests, latencies = _Requests(prefix), [0.0]
     began, spent = time.perf_counter(), time.process_time()
     loop, found = asyncio.get_running_loop(), []
     for number in range(connections):

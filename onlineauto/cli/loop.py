@@ -70,6 +70,12 @@ class LoopOptions(VerbOptions):
         metavar="SCOPES",
         listed=True,
     )
+    token_loops: str | None = option(
+        None,
+        "Names of loops, separated by commas, for which alone the token of --new_token is.",
+        metavar="NAMES",
+        listed=True,
+    )
 
 
 _MOST_SKIPPED: Final = 20
@@ -87,8 +93,11 @@ def run(configuration: Configuration) -> int:
         from onlineauto.service.http.tokens import add_token
 
         folder.mkdir(parents=True, exist_ok=True)
-        print(add_token(folder / "tokens", options.new_token.split(",")))
+        loops = () if options.token_loops is None else options.token_loops.split(",")
+        print(add_token(folder / "tokens", options.new_token.split(","), loops))
         return 0
+    if options.token_loops is not None:
+        raise OptionError("--token_loops is for --new_token: onlineauto loop FOLDER --new_token rank,reward")
     if options.restore is not None:
         return _restore(Path(options.restore), folder)
     if options.fill_gaps:

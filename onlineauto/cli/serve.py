@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.cli.verb import Verb
-from onlineauto.engine.options.registry import ModelOptions, OutputOptions
+from onlineauto.engine.options.registry import OutputOptions
 from onlineauto.errors import OptionError, install_hint
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import Registry, options_of
@@ -22,16 +22,23 @@ if TYPE_CHECKING:
 
 def run(configuration: Configuration) -> int:
     """Serve until a signal arrives, and return 0."""
-    options, output = configuration[ServeOptions], configuration[OutputOptions]
     folders = configuration[InputOptions].data
     if len(folders) != 1:
         raise OptionError("serve takes one folder: onlineauto serve ./loop --cb_explore_adf --automl 4")
-    names = {option.name for option in options_of(ServeOptions)} | {"data", "quiet"}
-    beside = {declared.name for group in (OutputOptions, ModelOptions) for declared in options_of(group)}
-    for name in sorted((beside - {"quiet"}) & configuration.supplied):
-        raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
-    if "cost_range" in configuration.supplied:
-        raise OptionError("a service takes rewards, not costs: give their range as --reward_range LOW,HIGH")
+    try:
+        from onlineauto.service.loop.loops import inherited_options, split_options
+    except ModuleNotFoundError as error:
+        raise OptionError(f"{error.name} is not installed: {install_hint('service')}") from None
+    options, quiet = configuration[ServeOptions], configuration[OutputOptions].quiet
+    inherited = inherited_options(configuration)
+    serve_folder(folders[0], split_options(configuration), options, quiet=quiet, inherited=inherited)
+    return 0
+
+
+def serve_folder(
+    folder: str, model: Configuration, options: ServeOptions, *, quiet: bool, **parts: Any
+) -> None:
+    """Serve a folder until a signal arrives; `parts` are further arguments of `serve`."""
     for name, value in (("log_topic", options.log_topic), ("ship", options.ship)):
         if value is not None and options.follow is not None:
             raise OptionError(f"--{name} is for the learner, whose log has the records of its rank servers")
@@ -40,15 +47,12 @@ def run(configuration: Configuration) -> int:
         raise OptionError(f"{', '.join(settings)}: a rank server has the settings of its learner")
     if options.learners > 1 and options.follow is not None:
         raise OptionError("--learners is for the learner; a rank server with --follow does not learn")
-    supplied = {name: configuration.get(name) for name in configuration.supplied - names}
     try:
         from onlineauto.service.http.server import serve
     except ModuleNotFoundError as error:
         raise OptionError(f"{error.name} is not installed: {install_hint('service')}") from None
-    _log_as_json(quiet=output.quiet)
-    model = LEARNING.from_keywords(**supplied)
-    serve(folders[0], model, options, learners=_learners(folders[0], model, options.learners))
-    return 0
+    _log_as_json(quiet=quiet)
+    serve(folder, model, options, learners=_learners(folder, model, options.learners), **parts)
 
 
 def _learners(folder: str, model: Configuration, n: int) -> Learners | None:

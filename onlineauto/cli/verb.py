@@ -40,7 +40,7 @@ SEPARATE: Final = (
         "cluster",
         "topic",
     ),
-    *("serve", "loop", "import-personalizer", "simulate", "completion"),
+    *("serve", "route", "loop", "import-personalizer", "simulate", "completion"),
 )
 """Verbs with options of their own."""
 IMPORT: Final = "--import"
@@ -89,6 +89,7 @@ _TASKS: Final = (
     (
         "Serve",
         ("onlineauto serve FOLDER --cb_explore_adf --automl 4", "decide over HTTP, and learn from rewards"),
+        ("onlineauto route FOLDER --endpoints TOML", "pick a language model for each prompt"),
         ("onlineauto loop FOLDER", "look into the folder of a service"),
         ("onlineauto import-personalizer EXPORT FOLDER", "begin one with what Azure Personalizer exports"),
     ),

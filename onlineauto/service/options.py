@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -30,6 +31,10 @@ class Limits:
 
 
 _LIMITS: Final = Limits()
+DEFAULT_LOOP: Final = "default"
+"""The name of the loop whose folder is that of the service."""
+LOOP_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+"""The names that other loops can have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +81,11 @@ class ServeOptions:
         "(apprentice) or does not (logging-only). Not supplied: the value in the log, or online.",
         metavar="MODE",
     )
-    app: str = option("default", "Name of the service; actions are drawn by it and the id of the event.")
+    app: str = option(
+        DEFAULT_LOOP,
+        "Name of the service; actions are drawn by it and the id of the event. Of a loop that is not the "
+        "default: its name.",
+    )
     tokens: str | None = option(None, "File of tokens; not supplied: tokens in the folder.", metavar="FILE")
     publish_every: float = option(0.5, "Seconds between two models that rank.", minimum=0)
     snapshot_every: float = option(30.0, "Seconds between two snapshots.", above=0)
@@ -172,6 +181,23 @@ class ServeOptions:
         _LIMITS.body_bytes, "Maximum size of a request in bytes.", minimum=256, metavar="BYTES"
     )
     max_requests: int = option(1000, "Maximum number of requests at the same time.", minimum=1, metavar="N")
+    max_rate: float | None = option(
+        None,
+        "Maximum number of requests a second; a request counts as one more for each 4 KB of its body. Not "
+        "supplied: any number.",
+        above=0,
+        metavar="N",
+    )
+    max_open_loops: int = option(
+        12,
+        "Maximum number of loops, besides the default, whose models are in memory. One more closes the loop "
+        "that was asked least recently, until it is asked again.",
+        minimum=1,
+        metavar="N",
+    )
+    close_idle: float = option(
+        60.0, "Seconds without a request after which a loop is closed. Not the default.", above=0
+    )
     max_connections: int | None = option(
         None,
         "Maximum number of connections; one more closes the longest idle one. Not supplied: as many as the "

@@ -56,7 +56,7 @@ def open_loop(tmp_path: Path) -> Iterator[Callable[..., Loop]]:
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., InProcessClient]]:
     """Return a function that starts a service in this process, over one folder, and returns its client."""
-    from onlineauto.service.http.app import application
+    from onlineauto.service.http.app import Handlers, application
     from onlineauto.service.http.endpoint import Waiting
     from onlineauto.service.loop.loop import Every, Loop
     from tests.service.in_process import InProcessClient
@@ -65,7 +65,11 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., InProcessClient]]:
     clients: list[InProcessClient] = []
 
     def make(
-        *, tokens: Tokens | None = None, limits: Limits | None = None, **settings: Any
+        *,
+        tokens: Tokens | None = None,
+        limits: Limits | None = None,
+        make_handlers: Any = Handlers,
+        **settings: Any,
     ) -> InProcessClient:
         waiting = Waiting()
         loop = Loop(
@@ -76,7 +80,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., InProcessClient]]:
             every=Every(publish=0.0),
             deliver=waiting.deliver,
         )
-        client = InProcessClient(application(loop, waiting, tokens=tokens), loop)
+        client = InProcessClient(application(loop, waiting, tokens=tokens, make_handlers=make_handlers), loop)
         clients.append(client)
         return client.__enter__()
 

@@ -30,8 +30,10 @@ def held_port() -> socket.socket:
 class Service:
     """Runs ``onlineauto serve`` over a folder until the end of a ``with`` block."""
 
+    verb = "serve"
+
     def __init__(self, folder: Path, *words: str, model: tuple[str, ...] = MODEL) -> None:
-        at_once = () if {"--follow", "--learn_at"} & {*words} else ("--learn_at", "reward")
+        at_once = () if {"--follow", "--learn_at", "--endpoints"} & {*words} else ("--learn_at", "reward")
         self.folder, self.words = folder, (*model, *at_once, *words)
         self.prefix: list[str] = []  # what the command is run by
         self._held = held_port()
@@ -45,7 +47,7 @@ class Service:
             sys.executable,
             "-m",
             "onlineauto",
-            "serve",
+            self.verb,
             str(self.folder),
             "--port",
             str(self.port),

@@ -69,6 +69,18 @@ def test_invalid_options_are_reported(
     assert message in err
 
 
+@pytest.mark.parametrize("alone", ["--ship", "--log_topic", "--follow"])
+def test_options_of_one_loop_are_rejected_where_there_are_others(
+    alone: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "loop.json").write_text('{"options": "--cb_explore_adf"}')
+    model = [] if alone == "--follow" else ["--cb_explore_adf"]
+    code, _, err = run_command(capfd, "serve", str(tmp_path), *model, alone, "x", "--port", "0")
+    assert code == 2
+    assert f"{alone} is for the loop 'default' only" in err
+
+
 def test_the_address_of_a_learner_needs_a_scheme(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ("serve", str(tmp_path / "rank"), "--follow", "learner:8001", "--port", "0")
     code, _, err = run_command(capfd, *words)
@@ -116,6 +128,13 @@ def test_a_folder_can_be_inspected_and_exported(tmp_path: Path, capfd: pytest.Ca
     headers = {"authorization": f"Bearer {token.strip()}"}
     assert Tokens(folder / "tokens").scopes(headers) == {"rank", "reward"}
     assert run_command(capfd, "loop", str(folder), "--new_token", "root")[0] == 2
+    new_token = ("loop", str(folder), "--new_token", "rank", "--token_loops")
+    code, token, _ = run_command(capfd, *new_token, "shop,news")
+    headers = {"authorization": f"Bearer {token.strip()}"}
+    assert Tokens(folder / "tokens").scopes(headers, "news") == {"rank"}
+    assert Tokens(folder / "tokens").scopes(headers, "default") == frozenset()
+    assert run_command(capfd, *new_token, "no such")[0] == 2
+    assert run_command(capfd, "loop", str(folder), "--token_loops", "shop")[0] == 2
     log, model = tmp_path / "joined.dsjson", tmp_path / "model.oam"
     assert run_command(capfd, "loop", str(folder), "--export", str(log))[0] == 0
     assert run_command(capfd, "-d", str(log), "--dsjson", *MODEL, "-f", str(model), "--quiet")[0] == 0

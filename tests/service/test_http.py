@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from onlineauto.service.http.app import Handlers, RankServerHandlers
+from onlineauto.service.http.app import RankServerHandlers
 from onlineauto.service.http.endpoint import Endpoint
+from onlineauto.service.http.loops import ServiceHandlers
 from onlineauto.service.http.routes import ROUTES, openapi_document
 from onlineauto.service.http.tokens import Tokens, add_token
 from onlineauto.service.log.segment_log import read_record
@@ -450,7 +451,7 @@ def references(value: Any) -> set[str]:
 
 
 def test_the_document_is_whole() -> None:
-    document = openapi_document(Handlers)
+    document = openapi_document(ServiceHandlers)
     schemas = document["components"]["schemas"]
     assert references(document) <= schemas.keys()
     operations = [operation for path in document["paths"].values() for operation in path.values()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 import threading
@@ -30,12 +31,12 @@ OFTEN = ("--reward_wait", "1", "--snapshot_every", "0.05", "--publish_every", "0
 class Load:
     """Ranks and rewards from several threads, and remembers what was acknowledged."""
 
-    def __init__(self, url: str, *, seed: int) -> None:
+    def __init__(self, url: str, *, seed: int, threads: int = 4) -> None:
         self.url, self.seed = url, seed
         self.ranked: dict[str, list[Any]] = {}
         self.rewarded: set[str] = set()
         self.stop = threading.Event()
-        self.threads = [threading.Thread(target=self._run, args=(number,)) for number in range(4)]
+        self.threads = [threading.Thread(target=self._run, args=(number,)) for number in range(threads)]
 
     def start(self) -> None:
         for thread in self.threads:
@@ -126,6 +127,57 @@ def check(folder: Path, ranked: dict[str, list[Any]], rewarded: set[str]) -> Non
 def test_killed_four_times_under_load(tmp_path: Path) -> None:
     folder = tmp_path / "loop"
     check(folder, *killed(folder, 4, seed=1))
+
+
+def killed_with_loops(
+    folder: Path, names: list[str], times: int, *words: str
+) -> dict[str, tuple[dict[str, list[Any]], set[str]]]:
+    """Kill a service of several busy loops; return what each of them has acknowledged."""
+    draw = Random(len(names))
+    known: dict[str, tuple[dict[str, list[Any]], set[str]]] = {name: ({}, set()) for name in names}
+    for name in names:
+        (folder / name).mkdir(parents=True)
+        options = " ".join([*MODEL, "--learn_at reward", *OFTEN])
+        (folder / name / "loop.json").write_text(json.dumps({"options": options}))
+    for number in range(times):
+        service = Service(folder, *words).start()
+        loads = {
+            name: Load(f"{service.url}/v1/loops/{name}", seed=number * 1000 + at, threads=2)
+            for at, name in enumerate(names)
+        }
+        try:
+            service.wait()
+            for load in loads.values():
+                load.start()
+            until(lambda: all(len(load.rewarded) > 10 for load in loads.values()))  # noqa: B023 - called here
+            time.sleep(draw.random() * 0.8)
+            if number == times - 1:
+                until(lambda: all((folder / name / "snapshot.oam").exists() for name in names))
+        finally:
+            service.kill()
+            for load in loads.values():
+                load.join()
+        for name, load in loads.items():
+            known[name][0].update(load.ranked)
+            known[name][1].update(load.rewarded)
+    return known
+
+
+@pytest.mark.parametrize("most", ["32", "3"])
+def test_a_service_of_four_busy_loops_is_killed(tmp_path: Path, most: str) -> None:
+    names = [f"loop{number}" for number in range(4)]
+    known = killed_with_loops(tmp_path / "loops", names, 2, "--max_open_loops", most)
+    for name in names:
+        check(tmp_path / "loops" / name, *known[name])
+
+
+@pytest.mark.slow
+def test_a_service_of_twenty_busy_loops_is_killed_twenty_times(tmp_path: Path) -> None:
+    names = [f"loop{number}" for number in range(20)]
+    times = int(os.environ.get("ONLINEAUTO_KILLS", "20"))
+    known = killed_with_loops(tmp_path / "loops", names, times, "--max_open_loops", "20")
+    for name in names:
+        check(tmp_path / "loops" / name, *known[name])
 
 
 @pytest.mark.slow

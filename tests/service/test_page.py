@@ -16,9 +16,10 @@ from tests.waiting import until
 
 PAGE = pages.page_of(Path(pages.__file__).with_name("service.html"))
 STUDIES = pages.page_of(Path(study_page.__file__).with_name("studies.html"))
+LOOPS = pages.page_of(pages.LOOPS_PAGE)
 
 
-@pytest.mark.parametrize("page", [PAGE, STUDIES])
+@pytest.mark.parametrize("page", [PAGE, STUDIES, LOOPS])
 def test_a_page_is_one_file_that_knows_no_other_host(page: str) -> None:
     assert re.findall(r"(?:https?:)?//[a-z][^\s\"]+", page) == ["http://www.w3.org/2000/svg"]
     assert not re.search(r"innerHTML|document\.write|eval\(|<link|src=|\{\{[a-z]", page)
@@ -34,7 +35,7 @@ def test_the_page_begins_with_what_people_ask_first() -> None:
     ]
 
 
-@pytest.mark.parametrize("page", [PAGE, STUDIES])
+@pytest.mark.parametrize("page", [PAGE, STUDIES, LOOPS])
 def test_a_page_fits_a_narrow_screen_and_both_schemes(page: str) -> None:
     style, body = page.split("</style>")
     rules = re.sub(r"(?s)@media \(prefers-color-scheme: dark\) \{.*?\n\}|:root \{.*?\n\}", "", style)

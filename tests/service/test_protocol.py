@@ -173,9 +173,9 @@ def test_a_repeated_head_needs_a_token_that_still_holds() -> None:
     class Revoked(Tokens):
         holds = True
 
-        def check(self, headers: Mapping[str, str], scope: str) -> None:
+        def check(self, headers: Mapping[str, str], scope: str, loop: str | None = None) -> None:
             if not self.holds:
-                raise RefusedError(f"{scope}: {dict(headers)}", status=401)
+                raise RefusedError(f"{scope} {loop}: {dict(headers)}", status=401)
 
     async def answer(request: Request) -> Reply:
         return Reply.text(request.body.decode())

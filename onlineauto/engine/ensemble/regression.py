@@ -290,7 +290,8 @@ class RegressionMember(Member):
             raise stored["n_waiting"].fail("the numbers of events that wait")
         self.begin(state, inputs)
         if learns:
-            regression.begun[:] = np.count_nonzero(regression.spread.diagonal(axis1=1, axis2=2), axis=1)
+            diagonals = regression.spread[:outputs].diagonal(axis1=1, axis2=2)  # the others are not in memory
+            regression.begun[:outputs] = np.count_nonzero(diagonals, axis=1)
 
     def begin(self, state: Any, inputs: Inputs) -> None:
         """Prepare for the known inputs and actions."""

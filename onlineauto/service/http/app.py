@@ -7,8 +7,9 @@ import logging
 import secrets
 import threading
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 import msgspec
 
@@ -64,6 +65,7 @@ from onlineauto.service.log.segment_log import RecordsAnswer
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.loop.rank_server import PART_BYTES
 from onlineauto.service.loop.slots import activate_slots, after_all, rank_slots, reward_slots, slot_id
+from onlineauto.service.options import DEFAULT_LOOP
 from onlineauto.service.ranking import check_cost
 from onlineauto.service.refused import RefusedError
 
@@ -72,10 +74,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from onlineauto.service.http.endpoint import Request, Waiting
+    from onlineauto.service.http.routes import Endpoints
     from onlineauto.service.log.segment_log import Done
     from onlineauto.service.loop.front import Front
     from onlineauto.service.loop.rank_server import RankServer
     from onlineauto.service.loop.slots import SlotsRankRequest
+    from onlineauto.service.options import Limits
     from onlineauto.service.ranking import Ranked, RankRequest
 
 _LOG = logging.getLogger("onlineauto.service")
@@ -127,9 +131,12 @@ def _one_by_one(
 class FrontHandlers:
     """Answers requests with a front."""
 
+    routes: ClassVar[Sequence[Endpoints]] = ROUTES
+
     def __init__(self, front: Front, metrics: ServiceMetrics) -> None:
         self.front, self.metrics = front, metrics
         self.stopping = self.abandoned = False
+        self.waits_for_compiler = False  # when its thread has to end
 
     @_one_by_one
     def personalizer_slots(self, request: Request) -> Reply:
@@ -212,13 +219,20 @@ class FrontHandlers:
         if cost is msgspec.UNSET:
             if value is msgspec.UNSET:
                 raise RefusedError("a reward has the member reward, or cost, or both")
-            self.front.reward(event_id, value, request.done, key=key)
+            self.record_reward(event_id, value, key, request.done)
             return
         check_cost(cost, "the cost")
         done = request.done if value is msgspec.UNSET else after_all(2, request.done)
         if value is not msgspec.UNSET:
-            self.front.reward(event_id, value, done, key=key)
+            self.record_reward(event_id, value, key, done)
         self.front.cost(event_id, cost, done)
+
+    def record_reward(self, event_id: str, value: float, key: str, done: Done) -> None:
+        """Record a reward of a decision."""
+        self.front.reward(event_id, value, done, key=key)
+
+    async def close(self) -> None:
+        """End the work in the background."""
 
     async def alive(self, _request: Request) -> Reply:
         """Report whether the process answers, writes its log and learns."""
@@ -233,7 +247,7 @@ class FrontHandlers:
 
     async def openapi(self, _request: Request) -> Reply:
         """Describe the endpoints."""
-        return Reply.json(openapi_document(type(self)))
+        return Reply.json(openapi_document(type(self), self.routes))
 
     def _ranks(
         self,
@@ -327,8 +341,8 @@ class Handlers(FrontHandlers):
     def __init__(self, loop: Loop, metrics: ServiceMetrics) -> None:
         super().__init__(loop, metrics)
         self.loop = loop
-        self._watchers = 0
-        self._evaluating = asyncio.Lock()
+        self.watchers = 0
+        self.evaluating = asyncio.Lock()
         self._model: tuple[str, bytes] = ("", b"")
 
     async def status(self, _request: Request) -> Reply:
@@ -441,9 +455,9 @@ class Handlers(FrontHandlers):
     async def evaluate(self, request: Request) -> Reply:
         """Estimate the values of policies over the whole log."""
         policies = msgspec.json.decode(request.body, type=Evaluate).policies
-        if self._evaluating.locked():
+        if self.evaluating.locked():
             raise RefusedError("another evaluation runs", status=429, retry_after=10.0)
-        async with self._evaluating:
+        async with self.evaluating:
             log, app = self.loop.log, self.loop.learner
             return Reply.json(
                 await asyncio.to_thread(evaluate_policies, log, policies, app.workspace.configuration)
@@ -468,19 +482,19 @@ class Handlers(FrontHandlers):
 
     async def watch(self, _request: Request) -> Reply:
         """Send the status every second, as server-sent events."""
-        if self._watchers >= _WATCHERS:
+        if self.watchers >= _WATCHERS:
             raise RefusedError(f"{_WATCHERS} pages watch already", status=429, retry_after=30.0)
         headers = (*content_type("text/event-stream; charset=utf-8"), (b"cache-control", b"no-store"))
         return Reply(200, headers=headers, stream=self._statuses())
 
     async def _statuses(self) -> AsyncGenerator[bytes, None]:
-        self._watchers += 1
+        self.watchers += 1
         try:
             while not self.stopping:
                 yield b"data: %b\n\n" % msgspec.json.encode(status_of(self.loop, points=True))
                 await asyncio.sleep(1.0)
         finally:
-            self._watchers -= 1
+            self.watchers -= 1
 
 
 def _tag_of(name: str) -> tuple[tuple[bytes, bytes], ...]:
@@ -490,7 +504,18 @@ def _tag_of(name: str) -> tuple[tuple[bytes, bytes], ...]:
 async def _recorded(submit: Callable[[Done], Result], *, in_thread: bool = False) -> Result:
     """Return the result of `submit`, which is called with a callback, once the log has its record."""
     loop = asyncio.get_running_loop()
-    future = loop.create_future()
+    future, done = awaited_record()
+    if in_thread:
+        result = await asyncio.to_thread(submit, lambda error: loop.call_soon_threadsafe(done, error))
+    else:
+        result = submit(done)
+    await future
+    return result
+
+
+def awaited_record() -> tuple[asyncio.Future[None], Done]:
+    """Return a future, and the callback that ends it once the log has a record."""
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def done(error: Exception | None) -> None:
         if error is not None and not future.done():
@@ -498,12 +523,7 @@ async def _recorded(submit: Callable[[Done], Result], *, in_thread: bool = False
         elif not future.done():
             future.set_result(None)
 
-    if in_thread:
-        result = await asyncio.to_thread(submit, lambda error: loop.call_soon_threadsafe(done, error))
-    else:
-        result = submit(done)
-    await future
-    return result
+    return future, done
 
 
 def application(
@@ -513,6 +533,7 @@ def application(
     tokens: Tokens | None = None,
     most: int = 1000,
     hosts: Collection[str] = (),
+    make_handlers: Callable[[Loop, ServiceMetrics], Handlers] = Handlers,
 ) -> Application:
     """Return the application of a loop, which learns, or of a rank server, which follows its learner.
 
@@ -520,46 +541,65 @@ def application(
     """
     handlers: FrontHandlers
     if isinstance(front, Loop):
-        handlers = Handlers(front, ServiceMetrics(partial(status_of, front)))
-        work = partial(_learn, front)
+        handlers = make_handlers(front, ServiceMetrics(partial(status_of, front)))
     else:
         handlers = RankServerHandlers(front, ServiceMetrics(partial(rank_server_status, front)))
-        work = partial(_follow, front)
     guard = RequestGuard(
-        Tokens() if tokens is None else tokens, handlers.metrics.request, most=most, hosts=hosts
+        Tokens() if tokens is None else tokens,
+        handlers.metrics.request,
+        most=most,
+        hosts=hosts,
+        loop=DEFAULT_LOOP,
     )
-    batch = RequestBatch(front.together)
+    endpoints = endpoints_of(handlers, guard, front.limits)
+    return Application(endpoints, handlers, partial(working, front, handlers, waiting))
+
+
+def endpoints_of(
+    handlers: FrontHandlers, guard: RequestGuard, limits: Limits
+) -> dict[str, dict[str, Endpoint]]:
+    """Return the endpoints of all routes that have a handler, by path and method."""
+    batch = RequestBatch(handlers.front.together, guard.room)
     endpoints: dict[str, dict[str, Endpoint]] = {}
-    for route in ROUTES:
+    for route in handlers.routes:
         if hasattr(handlers, route.name):
             endpoints.setdefault(route.path, {})[route.method] = Endpoint(
                 guard,
                 getattr(handlers, route.name),
                 name=route.name,
                 scope=route.scope,
-                body_bytes=_BINARY_BYTES if route.body is bytes else route.bodies * front.limits.body_bytes,
+                body_bytes=body_bytes_of(route, limits.body_bytes),
                 batch=batch,
             )
+    return endpoints
 
-    @asynccontextmanager
-    async def running() -> AsyncIterator[None]:
-        stop = threading.Event()
-        working = threading.Thread(target=work, args=(stop,), name="onlineauto-work", daemon=True)
-        waiting.start()
-        working.start()
-        ticking = asyncio.create_task(_tick(front))
-        try:
-            yield
-        finally:
-            handlers.stopping = True
-            ticking.cancel()
-            stop.set()
-            await asyncio.to_thread(_end, working)
-            waiting.stop()
-            handlers.abandoned = working.is_alive()  # in the compiler, which nothing interrupts
-            await asyncio.to_thread(front.leave if handlers.abandoned else front.close)
 
-    return Application(endpoints, handlers, running)
+def body_bytes_of(route: Endpoints, most: int) -> int:
+    """Return the maximum size of the body of a request, if that of a rank has `most` bytes."""
+    return _BINARY_BYTES if route.body is bytes else route.bodies * most
+
+
+@asynccontextmanager
+async def working(front: Loop | RankServer, handlers: FrontHandlers, waiting: Waiting) -> AsyncIterator[None]:
+    """Let a front learn, or follow, and write ticks; close it at the end."""
+    stop = threading.Event()
+    work = partial(_learn, front, stop) if isinstance(front, Loop) else partial(_follow, front, stop)
+    target = copy_context().run  # so that its log records name the loop
+    thread = threading.Thread(target=target, args=(work,), name="onlineauto-work", daemon=True)
+    waiting.start()
+    thread.start()
+    ticking = asyncio.create_task(_tick(front))
+    try:
+        yield
+    finally:
+        handlers.stopping = True
+        ticking.cancel()
+        await handlers.close()
+        stop.set()
+        await asyncio.to_thread(thread.join if handlers.waits_for_compiler else partial(_end, thread))
+        waiting.stop()
+        handlers.abandoned = thread.is_alive()  # in the compiler, which nothing interrupts
+        await asyncio.to_thread(front.leave if handlers.abandoned else front.close)
 
 
 class Application(Router):

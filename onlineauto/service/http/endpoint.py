@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from httptools import HttpParserInvalidURLError, parse_url
 
 from onlineauto.service.http.wire import Reply, problem, reply_to_error
 from onlineauto.service.log.segment_log import call_all
+from onlineauto.service.options import DEFAULT_LOOP
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
@@ -37,6 +39,12 @@ LENGTH_DIGITS: Final = 20
 """Maximum number of digits of ``Content-Length``."""
 _UNCOUNTED: Final = ("alive", "ready")
 """Endpoints that are exempt from the limit on simultaneous requests."""
+_SHARE: Final = 3
+"""A loop may have this multiple of the free room for requests."""
+_RATED_BYTES: Final = 4096
+"""A request counts as one more for each of this number of bytes of its body."""
+_TURN: Final = 128
+"""Maximum number of requests of a loop in one turn of the event loop, while several loops share a service."""
 _MOST_HEADS: Final = 1024
 """Maximum number of heads that are remembered, each of which has at most 16 KB."""
 
@@ -120,7 +128,8 @@ class Request:
             return
         if self.endpoint is not None:
             guard = self.endpoint.guard
-            guard.served -= self.is_counted
+            if self.is_counted:
+                guard.release()
             guard.account(self.endpoint.name, reply.status, time.perf_counter() - self.began)
         send(reply)
 
@@ -133,8 +142,26 @@ Begin: TypeAlias = "Callable[[Sequence[Request]], list[Reply | Exception]]"
 that rejects it."""
 
 
+class SharedRoom:
+    """The requests that all loops of a service have at the same time, up to `most`.
+
+    A loop may have up to `_SHARE` times the free room. So one loop alone uses three quarters of the room, two
+    loops use three sevenths each, and some room is always left for another loop.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.served, self.is_shared = most, 0, False
+
+    def has_share(self, served: int) -> bool:
+        """Return whether a loop that has `served` requests may have one more."""
+        return not self.is_shared or served < _SHARE * (self.most - self.served)
+
+
 class RequestGuard:
-    """Guards all endpoints: checks tokens, limits simultaneous requests, records metrics."""
+    """Guards endpoints: checks tokens, limits simultaneous requests and their rate, records metrics.
+
+    `loop` is the loop that a token must be for; None: a token for any loop will do.
+    """
 
     def __init__(
         self,
@@ -143,9 +170,13 @@ class RequestGuard:
         *,
         most: int = 1000,
         hosts: Collection[str] = (),
+        loop: str | None = None,
+        room: SharedRoom | None = None,
+        rate: float | None = None,
     ) -> None:
         self.tokens, self.count, self.most, self.served = tokens, count, most, 0
-        self.hosts = frozenset(hosts)
+        self.hosts, self.loop, self.room = frozenset(hosts), loop, room or SharedRoom(most)
+        self.rate, self._credit, self._credited = rate, rate or 0.0, time.monotonic()
 
     def check(self, headers: Mapping[str, str], scope: str | None) -> None:
         """Reject a request that must not be served."""
@@ -158,19 +189,42 @@ class RequestGuard:
         if origin is not None and _parts(origin)[0] != headers.get("host"):
             raise RefusedError("this is a request of a page of another site", status=403)
         if scope is not None:
-            self.tokens.check(headers, scope)
+            self.tokens.check(headers, scope, self.loop)
 
-    def admit(self) -> None:
-        """Count a request as being served, until the caller reduces `served` again."""
+    def admit(self, size: int = 0) -> None:
+        """Count a request with a body of `size` bytes as being served, until `release`."""
         if self.served >= self.most:
             raise RefusedError(f"{self.served} requests are served already", status=429, retry_after=1.0)
+        if not self.room.has_share(self.served):
+            message = f"{self.served} requests of this loop are served already; the others need the rest"
+            raise RefusedError(message, status=429, retry_after=1.0)
+        if self.rate is not None:
+            self._charge(self.rate, 1 + size // _RATED_BYTES)
         self.served += 1
+        self.room.served += 1
+
+    def release(self) -> None:
+        """Count a request as answered."""
+        self.served -= 1
+        self.room.served -= 1
+
+    def _charge(self, rate: float, cost: int) -> None:
+        """Reduce the credit, which grows by `rate` a second, by `cost`; reject a request without credit."""
+        now = time.monotonic()
+        self._credit = min(self._credit + rate * (now - self._credited), max(rate, 1.0))
+        self._credited = now
+        if self._credit < 1.0:
+            message = f"more than {rate:g} requests a second (--max_rate)"
+            raise RefusedError(message, status=429, retry_after=(1.0 - self._credit) / rate)
+        self._credit -= cost
 
     def account(self, endpoint: str, status: int, seconds: float) -> None:
         """Count a request, and log it if it failed or if all requests are logged."""
         self.count(endpoint, status, seconds)
         if status >= 500 or _LOG.isEnabledFor(logging.DEBUG):
             fields = {"endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
+            if self.loop not in (None, DEFAULT_LOOP):
+                fields["loop"] = self.loop
             level = logging.ERROR if status >= 500 else logging.DEBUG
             _LOG.log(level, "request", extra={"event": "request", **fields})
 
@@ -186,7 +240,7 @@ class Endpoint:
         name: str,
         scope: str | None,
         body_bytes: int,
-        batch: RequestBatch,
+        batch: RequestBatch | None,
     ) -> None:
         self.guard, self.name, self.scope, self.body_bytes = guard, name, scope, body_bytes
         self._handler: Any = handler
@@ -220,11 +274,15 @@ class Endpoint:
         """Answer a whole request that was checked, now or later."""
         if self._is_counted:
             try:
-                self.guard.admit()
+                self.guard.admit(len(request.body))
             except RefusedError as error:
                 request.fail(error)
                 return
             request.is_counted = True
+        self.start(request)
+
+    def start(self, request: Request) -> None:
+        """Answer a request that was admitted, now or later."""
         if self._batch is not None:
             self._batch.add(self, request)
             return
@@ -252,11 +310,14 @@ class RequestBatch:
     """The requests of one turn of the event loop.
 
     Requests that arrived over all connections are answered endpoint by endpoint, once everything is read: a
-    hundred ranks in a row cost half as much as ranks between other work.
+    hundred ranks in a row cost half as much as ranks between other work. While several loops share a service,
+    a turn has at most `_TURN` requests of a loop; the others follow in the next turn.
     """
 
-    def __init__(self, together: Callable[[], AbstractContextManager[None]]) -> None:
-        self._together = together
+    def __init__(
+        self, together: Callable[[], AbstractContextManager[None]], room: SharedRoom | None = None
+    ) -> None:
+        self._together, self._room = together, room
         self._requests: dict[Endpoint, list[Request]] = {}
 
     def add(self, endpoint: Endpoint, request: Request) -> None:
@@ -267,9 +328,18 @@ class RequestBatch:
 
     def _begin(self) -> None:
         requests, self._requests = self._requests, {}
+        left = _TURN if self._room is not None and self._room.is_shared else sys.maxsize
+        for endpoint, batch in requests.items():
+            if later := batch[left:]:
+                del batch[left:]
+                self._requests[endpoint] = later
+            left -= len(batch)
+        if self._requests:
+            asyncio.get_running_loop().call_soon(self._begin)
         with self._together():
             for endpoint, batch in requests.items():
-                endpoint.begin(batch)
+                if batch:
+                    endpoint.begin(batch)
 
 
 @lru_cache(maxsize=256)
@@ -344,17 +414,19 @@ class Router:
         direct = self._direct.get((method, target))
         if direct is not None:
             return direct, {}
-        given_path = _path_of(target)
-        path, verb = self.canonical_path(given_path), method.decode()
-        methods, parts = self._plain.get(path), dict[str, str]()
-        if methods is None:
-            candidates = ((pattern.fullmatch(path), methods) for pattern, methods in self._patterns)
-            match, methods = next(
-                (candidate for candidate in candidates if candidate[0] is not None), (None, {})
-            )
-            parts = {} if match is None else match.groupdict()
-        endpoint = methods.get("GET" if verb == "HEAD" else verb)
-        return endpoint or self.missing(verb, given_path, methods), parts
+        path, verb = path_of(target), method.decode()
+        methods, parts = self.match(path)
+        return methods.get("GET" if verb == "HEAD" else verb) or self.missing(verb, path, methods), parts
+
+    def match(self, path: str) -> tuple[Mapping[str, Endpoint], Mapping[str, str]]:
+        """Return the endpoints of a path by method, which may be none, and the parts of the path."""
+        path = self.canonical_path(path)
+        if path in self._plain:
+            return self._plain[path], {}
+        for pattern, methods in self._patterns:
+            if match := pattern.fullmatch(path):
+                return methods, match.groupdict()
+        return {}, {}
 
 
 def _pattern_of(path: str) -> re.Pattern[str]:
@@ -366,7 +438,7 @@ def _pattern_of(path: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))
 
 
-def _path_of(target: bytes) -> str:
+def path_of(target: bytes) -> str:
     """Return the decoded path of a request's target."""
     with suppress(HttpParserInvalidURLError):
         return unquote((parse_url(target).path or b"").decode("latin-1"))

@@ -132,9 +132,10 @@ class Connections:
             )
 
 
-def most_connections(wanted: int | None = None) -> int:
+def most_connections(wanted: int | None = None, reserved: int = 0) -> int:
     """Return the maximum number of connections that leaves enough file descriptors for everything else.
 
+    Everything else needs `reserved` ones besides those of the log, the models and the libraries.
     The limit of open files is raised as far as needed and as the system allows.
     """
     limit = _MOST if wanted is None else wanted
@@ -143,13 +144,13 @@ def most_connections(wanted: int | None = None) -> int:
     except ImportError:  # not on Windows
         return min(limit, 400)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = limit + _RESERVE + BACKLOG
+    needed = limit + _RESERVE + reserved + BACKLOG
     if soft != resource.RLIM_INFINITY and soft < needed:
         soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY:
         return limit
-    return min(limit, max(soft - _RESERVE - BACKLOG, soft // 4))
+    return min(limit, max(soft - _RESERVE - reserved - BACKLOG, soft // 4))
 
 
 class RequestPart(StrEnum):
@@ -441,7 +442,7 @@ class HttpProtocol(asyncio.Protocol):
         head = _head_of(reply, _CLOSE if closes else _KEEP if request.is_http_1_0 else b"")
         self.transport.write(head + reply.body if request.has_body else head)
         if reply.stream is not None and request.has_body:
-            self._stream = self._loop.create_task(self._copy(reply.stream))
+            self._stream = self._loop.create_task(self._copy(reply.stream, is_whole=reply.is_whole))
             return
         self._current = None
         if closes:
@@ -451,11 +452,13 @@ class HttpProtocol(asyncio.Protocol):
         if self._queue or self._reading is not None or self._is_paused:
             self._advance()
 
-    async def _copy(self, stream: AsyncGenerator[bytes, None]) -> None:
-        """Write the pieces of a stream until it ends; skip pieces while the client reads slowly."""
+    async def _copy(self, stream: AsyncGenerator[bytes, None], *, is_whole: bool) -> None:
+        """Write the pieces of a stream until it ends; while the client reads slowly, wait or skip them."""
         try:
             async with aclosing(stream) as pieces:
                 async for piece in pieces:
+                    while is_whole and self._stalled:
+                        await asyncio.sleep(_LOOK)
                     if not self._stalled:
                         self.transport.write(piece)
         finally:

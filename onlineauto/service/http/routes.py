@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import version
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,9 @@ from onlineauto.service.http.wire import (
     BatchAnswer,
     Canary,
     Evaluate,
+    LoopChanges,
+    LoopOptions,
+    LoopSummary,
     MetricValue,
     ModelChoice,
     PersonalizerAnswer,
@@ -32,6 +35,7 @@ from onlineauto.service.http.wire import (
     Problem,
     Rank,
     RankBatch,
+    RemovedLoop,
     Reward,
     Settings,
     SlotsAnswer,
@@ -42,6 +46,9 @@ from onlineauto.service.learning.evaluate import Estimate
 from onlineauto.service.learning.experiment import ExperimentReport
 from onlineauto.service.learning.learner import ModelVersion
 from onlineauto.service.log.segment_log import RecordsAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Endpoints(NamedTuple):
@@ -115,15 +122,29 @@ ROUTES: Final = (
     Endpoints("POST", "/v1/records/{source}/{position}", "records", "admin", bytes, RecordsAnswer),
     Endpoints("POST", "/v1/evaluate", "evaluate", "admin", Evaluate, dict[str, Estimate]),
     Endpoints("GET", "/v1/explanation", "explanation", "admin", None, dict[str, Any]),
+    Endpoints("GET", "/v1/loops", "loops", "read", None, list[LoopSummary]),
+    Endpoints("GET", "/v1/loops/{loop}", "loop_summary", "read", None, LoopSummary),
+    Endpoints("PUT", "/v1/loops/{loop}", "create_loop", "admin", LoopOptions, LoopSummary, 201),
+    Endpoints("PATCH", "/v1/loops/{loop}", "change_loop", "admin", LoopChanges, LoopSummary),
+    Endpoints("DELETE", "/v1/loops/{loop}", "remove_loop", "admin", None, RemovedLoop),
     Endpoints("GET", "/metrics", "prometheus", "read", kind="text/plain"),
     Endpoints("GET", "/healthz", "alive", None, kind="text/plain"),
     Endpoints("GET", "/readyz", "ready", None, kind="text/plain"),
     Endpoints("GET", "/openapi.json", "openapi", None, None, dict[str, Any]),
     Endpoints("GET", "/", "page", None, kind="text/html"),
+    Endpoints("GET", "/loops", "loops_page", None, kind="text/html"),
 )
 """All endpoints."""
 
 
+_SERVERS: Final = [
+    {"url": "/"},
+    {
+        "url": "/v1/loops/{loop}",
+        "description": "One of many loops.",
+        "variables": {"loop": {"default": "default"}},
+    },
+]
 _REF: Final = "#/components/schemas/{name}"
 _BYTES: Final = "application/octet-stream"
 _BINARY: Final = {"type": "string", "format": "binary"}  # as in OpenAPI 3.0, since generators need a schema
@@ -134,6 +155,7 @@ _REFUSALS: Final = {
     "404": "Not found.",
     "408": "The body did not arrive in time.",
     "409": "In conflict with another request.",
+    "410": "The loop is archived.",
     "413": "Too large.",
     "415": "The body is compressed.",
     "422": "In conflict with an earlier request of the same key, or a value out of range.",
@@ -145,13 +167,13 @@ _REFUSALS: Final = {
 }
 
 
-def openapi_document(handlers: type) -> dict[str, Any]:
+def openapi_document(handlers: type, routes: Sequence[Endpoints] = ROUTES) -> dict[str, Any]:
     """Return the document in OpenAPI 3.1; an endpoint's description is the docstring of its handler."""
-    types = [each for route in ROUTES for each in (route.body, route.answer) if each not in (None, bytes)]
+    types = [each for route in routes for each in (route.body, route.answer) if each not in (None, bytes)]
     schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=_REF)
     schema_of = dict(zip(map(str, [*types, Problem]), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
+    for route in routes:
         if not hasattr(handlers, route.name):
             continue
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(
@@ -160,6 +182,7 @@ def openapi_document(handlers: type) -> dict[str, Any]:
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "onlineauto", "version": version("onlineauto")},
+        **({"servers": _SERVERS} if hasattr(handlers, "loops") else {}),
         "paths": paths,
         "components": {
             "schemas": components,

@@ -8,9 +8,10 @@ import logging
 import os
 import sys
 from contextlib import ExitStack, suppress
-from functools import partial
+from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.service.http.app import application
@@ -24,24 +25,37 @@ from onlineauto.service.http.http_protocol import (
     most_connections,
     run_until_signal,
 )
+from onlineauto.service.http.loops import loops_application
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.join.join import BYTES_PER_DECISION
 from onlineauto.service.loop.folder import FolderCopy
-from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.loop.loop import Every, Loop, service_configuration
+from onlineauto.service.loop.loops import Loops, loop_names
 from onlineauto.service.loop.rank_server import HttpUpstream, RankServer, warm_up
 from onlineauto.service.loop.telemetry import end_telemetry
 from onlineauto.service.options import Limits
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from onlineauto.options import Configuration
+    from onlineauto.service.http.app import Application, Handlers
+    from onlineauto.service.http.status import ServiceMetrics
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.log_copier import LogCopier
+    from onlineauto.service.loop.loops import Deliver
     from onlineauto.service.options import ServeOptions
 
 _LOG = logging.getLogger("onlineauto.service")
 _SWITCH: Final = 0.0005
 """Seconds after which a Python thread yields to another one, so that a rank does not wait for the learner."""
 _FEW: Final = 100_000
+_FEWEST: Final = 1000
+"""Minimum number of decisions that may wait in one of many loops."""
+_NO_LARGE_PAGES: Final = 41
+_FILES: Final = 8
+"""File descriptors of an open loop."""
 
 _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
@@ -64,6 +78,20 @@ def return_memory() -> bool:
     return all(taken)
 
 
+def trim_memory() -> None:
+    """Return freed memory to the system, also in small blocks, if the allocator can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
+def use_small_pages() -> None:
+    """Let the system give this process pages of 4 KB only, because tables of many loops are sparse."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
+    if prctl is not None:
+        prctl(_NO_LARGE_PAGES, 1, 0, 0, 0)
+
+
 def memory_bytes() -> int:
     """Return the memory that the process may use: that of its container, or of the machine.
 
@@ -80,11 +108,19 @@ def memory_bytes() -> int:
 
 
 def serve(
-    folder: str, model: Configuration, options: ServeOptions, *, learners: Learners | None = None
+    folder: str,
+    model: Configuration,
+    options: ServeOptions,
+    *,
+    learners: Learners | None = None,
+    inherited: str = "",
+    make_handlers: Callable[[Loop, ServiceMetrics], Handlers] | None = None,
 ) -> None:
     """Serve until a signal arrives; then learn and save every accepted record.
 
-    `learners` are threads that learn together, if there are several.
+    `learners` are threads that learn together, if there are several. `inherited` are the options of a loop
+    that is created without options. With `make_handlers`, which returns the handlers of a loop, there are no
+    other loops.
     """
     return_memory()  # before the first large block
     path = Path(options.tokens) if options.tokens is not None else Path(folder) / "tokens"
@@ -96,15 +132,36 @@ def serve(
             f"{options.host} is reachable from other machines, but there are no tokens: "
             f"onlineauto loop {folder} --new_token rank,reward"
         )
-    limits = ConnectionLimits(most=most_connections(options.max_connections))
+    alone = _only_for_default(folder, options)
+    reserved = _FILES * (options.max_open_loops + 1)
+    limits = ConnectionLimits(most=most_connections(options.max_connections, reserved))
     with bind_socket(options.host, options.port) as opened:
         hosts, most = (*OWN_HOSTS, options.host), options.max_requests  # hosts: while there are no tokens
         front: Loop | RankServer
-        if options.follow is None:
-            front = _loop(folder, model, options, learners, waiting)
-        else:
+        app: Application
+        if options.follow is not None:
             front = _rank_server(folder, options, waiting)
-        app = application(front, waiting, tokens=tokens, most=most, hosts=hosts)
+            app = application(front, waiting, tokens=tokens, most=most, hosts=hosts)
+        elif make_handlers is not None:
+            front = _loop(folder, model, options, learners, waiting)
+            app = application(
+                front, waiting, tokens=tokens, most=most, hosts=hosts, make_handlers=make_handlers
+            )
+        else:
+            loops = Loops(folder, partial(_named_loop, most=options.max_open_loops), inherited=inherited)
+            front = _loop(folder, model, options, learners, waiting)
+            app = loops_application(
+                front,
+                waiting,
+                loops,
+                tokens=tokens,
+                most=most,
+                hosts=hosts,
+                max_open=options.max_open_loops,
+                close_idle=options.close_idle,
+                trim=trim_memory,
+                alone=alone,
+            )
         app.connections.limits = limits
         sys.setswitchinterval(_SWITCH)
         gc.collect()
@@ -141,6 +198,35 @@ def serve(
         os._exit(0)
 
 
+def _only_for_default(folder: str, options: ServeOptions) -> str:
+    """Return the option with which a service has no other loops than the default, or ""."""
+    values = (("--follow", options.follow), ("--ship", options.ship), ("--log_topic", options.log_topic))
+    alone = next((name for name, value in values if value is not None), "")
+    if alone and (names := loop_names(folder)):
+        raise OptionError(
+            f"{alone} is for the loop 'default' only, but {folder} has the loops {', '.join(names[:5])}: "
+            f"serve them without {alone}"
+        )
+    return alone
+
+
+def _named_loop(
+    folder: Path, model: Configuration, options: ServeOptions, *, applies: bool, deliver: Deliver, most: int
+) -> Loop:
+    """Return a loop of many; `most` of them share the memory that waiting decisions may use."""
+    use_small_pages()
+    _warm_up_once(service_configuration(model).command())
+    if options.max_pending is None:
+        options = replace(options, max_pending=max(_most_pending() // most, _FEWEST))
+    return open_loop(folder, model, options, settings=options.settings() if applies else {}, deliver=deliver)
+
+
+@lru_cache(maxsize=1024)
+def _warm_up_once(command: str) -> None:
+    """Warm up for options of a model, since loops are opened often."""
+    warm_up(REGISTRY.parse(command))
+
+
 def _limits(options: ServeOptions) -> Limits:
     return Limits(
         body_bytes=options.max_body,
@@ -161,11 +247,27 @@ def _most_pending() -> int:
 def _loop(
     folder: str, model: Configuration, options: ServeOptions, learners: Learners | None, waiting: Waiting
 ) -> Loop:
-    """Return a loop that decides and learns."""
-    loop = Loop(
+    """Return the loop of a service that decides and learns."""
+    settings, deliver = options.settings(), waiting.deliver
+    loop = open_loop(folder, model, options, settings=settings, deliver=deliver, learners=learners)
+    warm_up(loop.learner.workspace.configuration)
+    return loop
+
+
+def open_loop(
+    folder: str | Path,
+    model: Configuration,
+    options: ServeOptions,
+    *,
+    settings: Mapping[str, Any],
+    deliver: Deliver,
+    learners: Learners | None = None,
+) -> Loop:
+    """Return a loop with the options of `serve`; `settings` replace those in its log."""
+    return Loop(
         folder,
         model,
-        settings=options.settings(),
+        settings=settings,
         limits=_limits(options),
         every=Every(options.publish_every, options.snapshot_every, options.keep_every),
         app=options.app,
@@ -173,10 +275,8 @@ def _loop(
         keep_log=None if options.keep_log is None else options.keep_log * 86400.0,
         learners=learners,
         compares=True,
-        deliver=waiting.deliver,
+        deliver=deliver,
     )
-    warm_up(loop.learner.workspace.configuration)
-    return loop
 
 
 def _rank_server(folder: str, options: ServeOptions, waiting: Waiting) -> RankServer:

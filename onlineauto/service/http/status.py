@@ -17,6 +17,7 @@ from msgspec import Meta
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from onlineauto.service.http.http_protocol import Connections
 from onlineauto.service.join.join import BYTES_PER_DECISION, JoinSettings
@@ -25,9 +26,10 @@ from onlineauto.service.learning.segments import SegmentSummary
 from onlineauto.service.learning.values import Agreement, Point, Value
 from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.loop.loop import ChampionChange, LiveConfigSummary
+from onlineauto.service.loop.route_status import EndpointStatus, RouteStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from prometheus_client import Metric
 
@@ -132,6 +134,8 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         The mean reported cost of each action.
     copies : list of CopyStatus
         The copies of the log in another folder or in a topic, and how far they are behind.
+    route : RouteStatus
+        The language models, of a router.
     """
 
     learnt: Annotated[int, _counter("Decisions that were learnt.", "board.")]
@@ -181,6 +185,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
     loss_window_seconds: float = 0.0  # An answer is sent only after the disk has its record.
     copies: list[CopyStatus]
     action_costs: dict[str, float]
+    route: Annotated[RouteStatus | None, _at("route")] = None
 
 
 class RankServerStatus(FrontStatus, frozen=True, kw_only=True):
@@ -250,6 +255,10 @@ COUNTERS: Final = metrics_of("counter")
 """Meanings of the counters, by field of the status; their names are ``onlineauto_FIELD_total``."""
 GAUGES: Final = metrics_of("gauge")
 """Meanings of the gauges, by field of the status; their names are ``onlineauto_FIELD``."""
+MOST_LABELS: Final = 100
+"""Maximum number of loops that have labels of their own in ``/metrics``, besides the default."""
+_LOWEST: Final = ("ready", "learning")
+_HIGHEST: Final = ("lag_seconds", "mean_wait")
 _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
 _BOUNDS: Final = (*(str(bound) for bound in _BUCKETS), "+Inf")
 
@@ -264,7 +273,7 @@ class _Seconds:
 class ServiceMetrics(Collector):
     """The metrics of one service."""
 
-    def __init__(self, status: Callable[[], Status | RankServerStatus]) -> None:
+    def __init__(self, status: Callable[[], Status | RankServerStatus | None]) -> None:
         self._status, self._registry, self.connections = status, CollectorRegistry(), Connections()
         self._registry.register(self)
         self._requests: dict[tuple[str, int], int] = {}
@@ -288,6 +297,8 @@ class ServiceMetrics(Collector):
         """Yield the metrics of the service; a rank server has some of them."""
         yield from self._requests_so_far()
         status = self._status()
+        if status is None:  # a loop that was not opened yet
+            return
         for name, meaning in COUNTERS.items():
             if hasattr(status, name):
                 yield CounterMetricFamily(f"onlineauto_{name}", meaning, value=getattr(status, name))
@@ -309,6 +320,7 @@ class ServiceMetrics(Collector):
         if isinstance(status, Status):
             yield from self._experiment(status)
             yield from _copies(status)
+            yield from () if status.route is None else _route(status.route)
 
     def _experiment(self, status: Status) -> Iterator[Metric]:
         report = status.experiment
@@ -338,6 +350,71 @@ class ServiceMetrics(Collector):
         yield seconds
 
 
+class LoopsMetrics(Collector):
+    """The metrics of many loops, with the name of the loop as a label.
+
+    The first `MOST_LABELS` loops have labels of their own. The others are summed as ``other``: counts are
+    added, `_LOWEST` is the lowest and `_HIGHEST` the highest of all.
+    """
+
+    def __init__(self, loops: Sequence[tuple[str, ServiceMetrics]], n_open: int) -> None:
+        self._loops, self._n_open, self._registry = loops, n_open, CollectorRegistry()
+        self._registry.register(self)
+
+    def text(self) -> bytes:
+        """Return all metrics in the text format of Prometheus."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield each metric with the samples of all loops."""
+        yield GaugeMetricFamily("onlineauto_loops", "Loops, besides the default.", value=len(self._loops) - 1)
+        yield GaugeMetricFamily(
+            "onlineauto_open_loops", "Loops whose models are in memory, besides the default.", self._n_open
+        )
+        families: dict[str, Metric] = {}
+        others: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
+        for number, (name, metrics) in enumerate(self._loops):
+            for family in metrics.collect():
+                samples, family.samples = family.samples, []
+                if number and family.name.startswith("onlineauto_connections"):
+                    continue  # these are of the service
+                known = families.setdefault(family.name, family)
+                if family.name.startswith("onlineauto_connections"):
+                    known.samples = samples
+                elif number <= MOST_LABELS:
+                    known.samples += [each._replace(labels={**each.labels, "loop": name}) for each in samples]
+                elif _is_combined(family.name):
+                    _combine(others.setdefault(family.name, {}), samples)
+        for name, combined in others.items():
+            families[name].samples += [
+                Sample(sample, {**dict(labels), "loop": "other"}, value)
+                for (sample, labels), value in combined.items()
+            ]
+        yield from families.values()
+
+
+def _is_combined(name: str) -> bool:
+    """Return whether a metric of many loops can be one number."""
+    field = name.removeprefix("onlineauto_")
+    return field in COUNTERS or field in GAUGES or field in ("requests", "request_seconds")
+
+
+def _combine(
+    combined: dict[tuple[str, tuple[tuple[str, str], ...]], float], samples: Iterable[Sample]
+) -> None:
+    """Add the samples of a loop to those of other loops."""
+    for each in samples:
+        key, field = (each.name, tuple(each.labels.items())), each.name.removeprefix("onlineauto_")
+        if key not in combined:
+            combined[key] = each.value
+        elif field in _LOWEST:
+            combined[key] = min(combined[key], each.value)
+        elif field in _HIGHEST:
+            combined[key] = max(combined[key], each.value)
+        else:
+            combined[key] += each.value
+
+
 def _copies(status: Status) -> Iterator[Metric]:
     for family, name, meaning in (
         (GaugeMetricFamily, "behind_bytes", "Bytes of the log that a copy does not have."),
@@ -346,6 +423,23 @@ def _copies(status: Status) -> Iterator[Metric]:
     ):
         metric = family(f"onlineauto_copy_{name}", meaning, labels=["target"])
         yield _filled(metric, ((getattr(copy, name), copy.target) for copy in status.copies))
+
+
+def _route(route: RouteStatus) -> Iterator[Metric]:
+    """Yield the metrics of the models of a router."""
+    for name, meaning in _meanings(RouteStatus):
+        yield CounterMetricFamily(f"onlineauto_route_{name}", meaning, value=getattr(route, name))
+    for name, meaning in _meanings(EndpointStatus):
+        metric = CounterMetricFamily(f"onlineauto_route_{name}", meaning, labels=["model"])
+        yield _filled(metric, ((getattr(model, name), model.name) for model in route.models))
+    down = GaugeMetricFamily("onlineauto_route_down", "1 if a model is not picked.", labels=["model"])
+    yield _filled(down, ((float(model.down), model.name) for model in route.models))
+
+
+def _meanings(status: type[RouteStatus | EndpointStatus]) -> list[tuple[str, str]]:
+    """Return the fields that are counters, with their meanings."""
+    fields = [(field.name, get_args(field.type)[-1:]) for field in msgspec.structs.fields(status)]
+    return [(name, str(last.description)) for name, ends in fields for last in ends if isinstance(last, Meta)]
 
 
 def _filled(

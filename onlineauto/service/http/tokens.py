@@ -9,15 +9,16 @@ import secrets
 import time
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from onlineauto.errors import InputError, OptionError
 from onlineauto.options.registry import read_settings
+from onlineauto.service.options import LOOP_NAME
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 SCOPES: Final = ("rank", "reward", "read", "admin")
 """To rank; to reward and activate; to read the status, metrics and models; to do everything."""
@@ -30,6 +31,7 @@ _HASH: Final = re.compile(r"[0-9a-fA-F]{64}")
 class Tokens:
     r"""The tokens of a service, from a file of lines such as ``SHA-256 rank,reward``.
 
+    A third word has the names of the loops that a token is for; without it, a token is for all loops.
     Without tokens, every request may do everything, and the service listens on its own machine only. The file
     is read again within a second after a change.
 
@@ -45,7 +47,7 @@ class Tokens:
         self._path = None if path is None else Path(path)
         self._stamp: tuple[int, int, int] | None = None
         self._next_look = 0.0
-        self._known: list[tuple[bytes, frozenset[str]]] = []
+        self._known: list[_Token] = []
         self._required = False
         if self._path is not None and self._path.exists():
             self._stamp, self._known = _stamp_of(self._path), _tokens_of(self._path)
@@ -77,24 +79,31 @@ class Tokens:
             self._required = True
             _LOG.info("the tokens have changed", extra={"event": "tokens", "count": len(self._known)})
 
-    def scopes(self, headers: Mapping[str, str]) -> frozenset[str]:
-        """Return the scopes of a request, by its bearer token or the key that Personalizer's clients send."""
+    def scopes(self, headers: Mapping[str, str], loop: str | None = None) -> frozenset[str]:
+        """Return the scopes of a request for a loop, or for any loop if `loop` is None."""
+        token = self._token_of(headers)
+        return token.scopes if token.loops is None or loop is None or loop in token.loops else frozenset()
+
+    def _token_of(self, headers: Mapping[str, str]) -> _Token:
+        """Return the bearer token of a request, or the key that Personalizer's clients send."""
         if not self:
-            return frozenset(SCOPES)
+            return _Token(b"", frozenset(SCOPES))
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
             token = headers.get("ocp-apim-subscription-key", "")
-        digest, granted = sha256(token.strip().encode("utf-8", "replace")).digest(), frozenset[str]()
-        for known, scopes in self._known:
-            if hmac.compare_digest(known, digest):
-                granted = scopes
+        digest, granted = sha256(token.strip().encode("utf-8", "replace")).digest(), _Token(b"", frozenset())
+        for known in self._known:
+            if hmac.compare_digest(known.digest, digest):
+                granted = known
         return granted
 
-    def check(self, headers: Mapping[str, str], scope: str) -> None:
-        """Reject a request without the scope `scope`."""
-        scopes = self.scopes(headers)
+    def check(self, headers: Mapping[str, str], scope: str, loop: str | None = None) -> None:
+        """Reject a request without the scope `scope` for a loop, or for any loop if `loop` is None."""
+        _, scopes, loops = self._token_of(headers)
         if not scopes:
             raise RefusedError("a bearer token is needed: Authorization: Bearer TOKEN", status=401)
+        if loop is not None and loops is not None and loop not in loops:
+            raise RefusedError(f"this token is only for {', '.join(sorted(loops))}", status=403)
         if scope not in scopes and "admin" not in scopes:
             raise RefusedError(f"this token is not for {scope}", status=403)
 
@@ -108,27 +117,46 @@ def _stamp_of(path: Path) -> tuple[int, int, int] | None:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _tokens_of(path: Path) -> list[tuple[bytes, frozenset[str]]]:
-    """Return the token hashes in a file, each with its scopes."""
+class _Token(NamedTuple):
+    """The hash of a token, its scopes, and the names of its loops; None: all loops."""
+
+    digest: bytes
+    scopes: frozenset[str]
+    loops: frozenset[str] | None = None
+
+
+def _tokens_of(path: Path) -> list[_Token]:
+    """Return the tokens in a file."""
     tokens = []
     for number, line in enumerate(read_settings(path).splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
-        scopes = frozenset(words[1].split(",")) if len(words) == 2 else frozenset()
+        scopes = frozenset(words[1].split(",")) if len(words) in (2, 3) else frozenset()
         if not _HASH.fullmatch(words[0]) or not scopes or not scopes <= set(SCOPES):
-            raise InputError(f"{path}:{number}: a line is a SHA-256 and scopes of {','.join(SCOPES)}")
-        tokens.append((bytes.fromhex(words[0]), scopes))
+            raise InputError(
+                f"{path}:{number}: a line is a SHA-256, scopes of {','.join(SCOPES)}, and names of loops if "
+                "the token is not for all"
+            )
+        loops = frozenset(words[2].split(",")) if len(words) == 3 else None
+        tokens.append(_Token(bytes.fromhex(words[0]), scopes, loops))
     return tokens
 
 
-def add_token(path: str | os.PathLike[str], scopes: list[str]) -> str:
-    """Create a token, append its hash to a file, and return the token, which cannot be recovered later."""
+def add_token(path: str | os.PathLike[str], scopes: list[str], loops: Sequence[str] = ()) -> str:
+    """Create a token, append its hash to a file, and return the token, which cannot be recovered later.
+
+    Without `loops`, the token is for all loops.
+    """
     if not scopes or not set(scopes) <= set(SCOPES):
         raise OptionError(f"scopes are of {','.join(SCOPES)}, not {','.join(scopes)}")
+    for loop in loops:
+        if not LOOP_NAME.fullmatch(loop):
+            raise OptionError(f"no loop is called {loop[:80]!r}: names are of a to z, 0 to 9, '_' and '-'")
     token = secrets.token_urlsafe(32)
     file = Path(path)
     file.touch(0o600)
     with file.open("a", encoding="utf-8") as lines:
-        lines.write(f"{sha256(token.encode()).hexdigest()} {','.join(scopes)}\n")
+        words = [sha256(token.encode()).hexdigest(), ",".join(scopes), ",".join(loops)]
+        lines.write(" ".join(words).rstrip() + "\n")
     return token

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import msgspec
 
 from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.service.loop.loops import State
 from onlineauto.service.loop.slots import SlotRequest, SlotsRankRequest
 from onlineauto.service.ranking import (
     Features,
@@ -405,6 +406,51 @@ def slots_answer(asked: SlotsRankRequest, ranked: Sequence[Ranked]) -> SlotsAnsw
     return SlotsAnswer(asked.event_id, slots, ranked[0].model)
 
 
+class LoopOptions(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``PUT /v1/loops/NAME``: options as for `serve`, or "" for those of the service."""
+
+    options: str = ""
+
+
+class LoopChanges(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``PATCH /v1/loops/NAME``."""
+
+    state: State | None = None
+    options: str | None = None
+
+
+class LoopSummary(msgspec.Struct, frozen=True):
+    """A loop of a service.
+
+    Attributes
+    ----------
+    name, state, options : str
+        Its name, whether it is active, paused or archived, and its options.
+    open : bool
+        The model is in memory.
+    error : str
+        The reason why it cannot be opened, decide or learn, or "".
+    ranked, rewarded, learnt, pending : int
+        Its decisions, rewards, learnt and waiting decisions, as of its closing if it is closed.
+    """
+
+    name: str
+    state: State
+    open: bool
+    error: str
+    options: str
+    ranked: int
+    rewarded: int
+    learnt: int
+    pending: int
+
+
+class RemovedLoop(msgspec.Struct, frozen=True):
+    """The answer to ``DELETE /v1/loops/NAME``: where the folder of the loop is now."""
+
+    folder: str
+
+
 def _named(actions: dict[str, Features] | list[Features]) -> dict[str, Features]:
     if isinstance(actions, list):
         if any(action.keys() == {"id", "features"} for action in actions):
@@ -431,6 +477,7 @@ _CODES: Final = {
     405: "ResourceNotFound",
     408: "Timeout",
     409: "Conflict",
+    410: "Gone",
     413: "TooLarge",
     415: "UnsupportedMediaType",
     422: "Conflict",
@@ -438,6 +485,7 @@ _CODES: Final = {
     431: "TooLarge",
     500: "InternalServerError",
     501: "NotImplemented",
+    502: "BadGateway",
     503: "Unavailable",
     507: "InsufficientStorage",
 }
@@ -447,12 +495,13 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class Reply(NamedTuple):
-    """The answer to a request: its status, body and headers; `stream` yields a body without an end."""
+    """The answer to a request: its status, body and headers; `stream` yields what follows the body."""
 
     status: int
     body: bytes = b""
     headers: tuple[tuple[bytes, bytes], ...] = ()
     stream: AsyncGenerator[bytes, None] | None = None
+    is_whole: bool = False  # Pieces of the stream wait for a client that reads slowly; else they are skipped.
 
     @classmethod
     def json(cls, value: object, status: int = 200) -> Reply:

@@ -363,6 +363,11 @@ class LogLearner:
             if self._rounds is not None:
                 self._rounds.learners.close()
 
+    def release(self) -> None:
+        """Free the model of a closed learner now, since the learner and its run refer to each other."""
+        self._run.sinks.clear()
+        del self._run
+
     # -- sink of the run -------------------------------------------------------------------------------
 
     def take(self, block: Block, outcomes: Outcomes) -> None:  # noqa: ARG002 - as `RunSink` has it

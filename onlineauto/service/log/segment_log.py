@@ -29,6 +29,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 from zlib import crc32
@@ -418,7 +419,8 @@ class GroupCommit:
         self._closing = self._is_writing = False
         self._together = 0
         self._mean_seconds = 0.0
-        self._thread = threading.Thread(target=self._run, name="onlineauto-log", daemon=True)
+        target = copy_context().run  # so that its log records name the loop
+        self._thread = threading.Thread(target=target, args=(self._run,), name="onlineauto-log", daemon=True)
         self._thread.start()
 
     def __len__(self) -> int:

@@ -46,7 +46,7 @@ _MODELS: Final = ("[0-9]" * 12 + "*.oam", "put-*.oam")
 
 _NAME: Final = "identity.json"
 _FORMAT: Final = 1
-NAMED_FILES: Final = ("models/*.oam", "rounds", "tokens", "source", "model")
+NAMED_FILES: Final = ("models/*.oam", "rounds", "tokens", "source", "model", "loop.json")
 SERVICE_FILES: Final = ("snapshot.oam", f"log/{SEGMENTS}", "journals/*.jsonl", *NAMED_FILES)
 """The files of a service, in the order in which they can be copied while another process writes them."""
 

@@ -10,7 +10,7 @@ import io
 import logging
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.log_copier import LogCopier
     from onlineauto.service.log.segment_log import Done
+    from onlineauto.service.loop.route_status import RouteStatus
 
 _LOG = logging.getLogger("onlineauto.service")
 _SILENT = 86400.0
@@ -202,22 +203,30 @@ class Loop(Front):
         configuration, clock = service_configuration(configuration), clock or SteadyClock()
         self.every, self.keep_log = every or Every(), keep_log
         self.copies: list[LogCopier] = []  # filled by the process that copies the log elsewhere
+        self.route: RouteStatus | None = None  # of a router
         self.failed: Exception | None = None
         self.unsaved: OSError | None = None
         self._again_at = self._took = 0.0
         self._switched = 0  # the position behind the latest switch to another model
         self._closing = False
         self._held = FolderLock(folder)
-        try:
+        with ExitStack() as failing:
+            failing.callback(self._held.release)
             claim_folder(Path(folder))
             log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes, keep_damaged=True)
+            failing.callback(log.close)
             self.learner = LogLearner(folder, log, configuration, keep=keep, learners=learners)
-        except OnlineautoError:
-            self._held.release()
-            raise
-        join = Join.of(self.learner.join.state())
-        for _ in replay(join, log, self.learner.position):
-            pass
+            failing.callback(self.learner.close, snapshot=False)
+            join = Join.of(self.learner.join.state())
+            for _ in replay(join, log, self.learner.position):
+                pass
+            options = {"options": configuration.command(kept=True)}
+            changed = _changed(join.settings, {**(settings or {}), **options})
+            if compares:
+                _check_guardrails(changed, settings or {})
+            if changed.budget is not None:
+                check_priced(configuration)
+            failing.pop_all()
         self._behind_at_first = log.end
         self.board = board_of(self.learner)
         self.experiment, self._reported = self.learner.experiment.report(), -1
@@ -236,12 +245,6 @@ class Loop(Front):
             clock=clock,
             deliver=deliver,
         )
-        options = {"options": configuration.command(kept=True)}
-        changed = _changed(self.join.settings, {**(settings or {}), **options})
-        if compares:
-            _check_guardrails(changed, settings or {})
-        if changed.budget is not None:
-            check_priced(configuration)
         if changed != self.join.settings or not self.log.end:
             self._append("settings", ignore_completion, Settings=msgspec.to_builtins(changed))
         self._load_canary()

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,8 @@ _LOG = logging.getLogger("onlineauto")
 _END_SECONDS: Final = 3.0
 _PROVIDERS: Final = list[Any]()  # those of this module, which `end_telemetry` shuts down
 
+LOOP: Final[ContextVar[str]] = ContextVar("LOOP", default="")
+"""The name of the loop to which the present work belongs, unless it is the default."""
 _PLAIN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -46,6 +49,8 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if loop := LOOP.get():
+            line["loop"] = loop
         line |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)

@@ -9,6 +9,7 @@ from typing import Final
 from onlineauto.service.http.wire import Reply, content_type
 
 _FOLDER: Final = Path(__file__).parent
+LOOPS_PAGE: Final = _FOLDER / "loops.html"
 _SHARED: Final = ("look.css", "parts.js")
 _HEADERS: Final = (
     *content_type("text/html; charset=utf-8"),

@@ -1,0 +1,329 @@
+"""``RouteHandlers``: the endpoints of a service and those of a proxy in OpenAI's format.
+
+The loop decides which model answers a prompt. A decision waits until feedback comes, from the application or
+from the judge; without feedback it is not learnt. If the chosen model fails, the decision is learnt with the
+reward of a failure, and the next model by probability answers, from which nothing is learnt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from onlineauto.service.http.app import Handlers, awaited_record
+from onlineauto.service.http.routes import ROUTES, Endpoints
+from onlineauto.service.http.wire import JSON, Reply, Reward, content_type
+from onlineauto.service.loop.front import ignore_completion
+from onlineauto.service.loop.route_status import RouteStatus
+from onlineauto.service.loop.slots import after_all
+from onlineauto.service.ranking import RankRequest, seed_of, uniform_of
+from onlineauto.service.refused import RefusedError
+from onlineauto.service.routing.endpoints import AUTO
+from onlineauto.service.routing.prompt import context_of_prompt, read_prompt
+from onlineauto.service.routing.upstream import Completion, RejectedError, Upstream, UpstreamError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+
+    from onlineauto.service.http.endpoint import Request
+    from onlineauto.service.http.status import ServiceMetrics
+    from onlineauto.service.log.segment_log import Done
+    from onlineauto.service.loop.loop import Loop
+    from onlineauto.service.ranking import Features, Ranked
+    from onlineauto.service.routing.endpoints import RouteFile
+    from onlineauto.service.routing.prompt import Prompt
+
+_LOG = logging.getLogger("onlineauto.service")
+_BODIES: Final = 64
+"""Maximum size of a prompt, as a multiple of that of a rank."""
+_CONNECTIONS: Final = 1000
+"""Number of requests to models at the same time; more of them wait within their time limit."""
+_JUDGING: Final = 8
+"""Number of answers that are judged at the same time."""
+_WAITING: Final = 256
+"""Number of answers that are or wait to be judged."""
+_MOST_GRADED: Final = 20_000
+"""Number of characters of a prompt, and of an answer, that the judge reads."""
+_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
+_FIELD: Final = re.compile(r"\{(prompt|answer)\}")
+_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class _Route(NamedTuple):
+    """How a request is answered: the models to ask in order, and the decision, unless one was asked for."""
+
+    prompt: Prompt
+    path: str
+    order: Sequence[str]
+    decision: Ranked | None
+    recorded: asyncio.Future[None] | None
+
+    def about(self, model: str) -> dict[str, Any]:
+        """Return the member ``onlineauto`` of an answer."""
+        chosen = self.decision is None or self.decision.ids[0] == model
+        return {
+            "event_id": None if self.decision is None else self.decision.event_id,
+            "model": model,
+            "fallback": not chosen,
+        }
+
+
+class RouteHandlers(Handlers):
+    """Answers prompts with the models of a file, beside the requests of a service."""
+
+    routes: ClassVar[Sequence[Endpoints]] = (
+        Endpoints("POST", "/v1/chat/completions", "chat", "rank", dict, dict, bodies=_BODIES),
+        Endpoints("POST", "/v1/completions", "complete", "rank", dict, dict, bodies=_BODIES),
+        Endpoints("POST", "/v1/feedback", "feedback", "reward", Reward, None, 204),
+        Endpoints("GET", "/v1/models", "names", "rank", None, dict),
+        *(route._replace(path="/v1/models/history") if route.name == "models" else route for route in ROUTES),
+    )
+    feedback = Handlers.reward
+
+    def __init__(
+        self, loop: Loop, metrics: ServiceMetrics, *, content: RouteFile, keys: Mapping[str, str]
+    ) -> None:
+        super().__init__(loop, metrics)
+        self.content = content
+        limits = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=256)
+        self._http = httpx.AsyncClient(limits=limits, follow_redirects=False)
+        self.upstreams = {
+            name: Upstream(name, endpoint, keys.get(name, ""), self._http)
+            for name, endpoint in content.models.items()
+        }
+        self._ids = list(content.routed)
+        self._features: list[Features] = [
+            {"model": msgspec.Raw(msgspec.json.encode({name: 1, **endpoint.features}))}
+            for name, endpoint in content.routed.items()
+        ]
+        self._has_prices = any(model.input_price or model.output_price for model in content.routed.values())
+        for namespace in ("form", "prompt", "vector", "model"):
+            self.front.allow_namespace(namespace)
+        models = [upstream.counts for upstream in self.upstreams.values()]
+        self.counts = loop.route = RouteStatus(models=models)
+        self._grading: set[asyncio.Task[None]] = set()
+        self._graders = asyncio.Semaphore(_JUDGING)
+
+    async def chat(self, request: Request) -> Reply:
+        """Answer a chat in OpenAI's format with the model that is picked or asked for."""
+        return await self._answer(request, "/chat/completions")
+
+    async def complete(self, request: Request) -> Reply:
+        """Complete a text in OpenAI's format with the model that is picked or asked for."""
+        return await self._answer(request, "/completions")
+
+    async def names(self, _request: Request) -> Reply:
+        """List the models in OpenAI's format; ``auto`` is picked."""
+        rows = [
+            {"id": name, "object": "model", "created": 0, "owned_by": "onlineauto"}
+            for name in (AUTO, *self.upstreams)
+        ]
+        return Reply.json({"object": "list", "data": rows})
+
+    def record_reward(self, event_id: str, value: float, key: str, done: Done) -> None:
+        """Record a reward of a decision, and activate the decision, since it has feedback."""
+        part = after_all(2, done)
+        self.front.reward(event_id, value, part, key=key)
+        self.front.activate(event_id, part)
+
+    async def close(self) -> None:
+        """End the grading, and close the connections to the models."""
+        for task in self._grading:
+            task.cancel()
+        await asyncio.gather(*self._grading, return_exceptions=True)
+        await self._http.aclose()
+
+    # -- answering -------------------------------------------------------------------------------------
+
+    async def _answer(self, request: Request, path: str) -> Reply:
+        prompt = read_prompt(request.body, chat=path.startswith("/chat"))
+        route = self._route(prompt, path, request.headers.get("unit-id", ""))
+        ask = self._ask_stream if prompt.streams else self._ask
+        reply, errors = None, dict[str, str]()
+        for name in route.order:
+            try:
+                reply = await ask(route, self.upstreams[name])
+                break
+            except RejectedError as rejection:
+                reply = Reply(rejection.status, rejection.body, (*JSON, *_headers_of(route, name)))
+                break
+            except UpstreamError as error:
+                errors[name] = str(error)
+                self._warn(route, name, str(error))
+        if route.recorded is not None:
+            await route.recorded
+        if reply is not None and errors:  # if no model has answered, that is no reason to prefer another
+            self._learn_failure(route)
+        if route.decision is not None and self._has_prices and (reply is None or reply.status != 200):
+            self._submit(partial(self.front.cost, route.decision.event_id, 0.0))
+        if reply is None:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in errors.items())
+            raise RefusedError(f"no model has answered: {reasons}", status=502)
+        return reply
+
+    def _route(self, prompt: Prompt, path: str, unit: str) -> _Route:
+        """Decide which models are asked, in which order; the record of the decision is being written."""
+        if prompt.model in self.upstreams:
+            return _Route(prompt, path, [prompt.model], None, None)
+        down = frozenset(name for name in self._ids if self.upstreams[name].is_down)
+        excluded = down if len(down) < len(self._ids) else frozenset()
+        recorded, done = awaited_record()
+        recorded.add_done_callback(lambda future: future.cancelled() or future.exception())
+        decision = self.front.rank(
+            RankRequest(
+                prompt.extras.event_id or secrets.token_hex(16),
+                [context_of_prompt(prompt, self.content)],
+                self._ids,
+                self._actions(prompt),
+                excluded,
+                deferred=True,
+                unit=prompt.extras.unit or unit,
+            ),
+            done,
+        )
+        self.upstreams[decision.ids[0]].counts.chosen += 1
+        order = [name for name in decision.ids if name not in excluded]
+        return _Route(prompt, path, order, decision, recorded)
+
+    def _actions(self, prompt: Prompt) -> list[list[Features]]:
+        """Return the features of the models, and what each will probably cost."""
+        if not self._has_prices:
+            return [[features] for features in self._features]
+        costs = (self.upstreams[name].expected_cost(prompt.characters) for name in self._ids)
+        return [
+            [features | {"cost": msgspec.Raw(b"%g" % cost)}]
+            for features, cost in zip(self._features, costs, strict=True)
+        ]
+
+    async def _ask(self, route: _Route, upstream: Upstream) -> Reply:
+        """Return the answer of a model."""
+        answer = await upstream.complete(route.path, route.prompt.body)
+        self._note_answer(route, upstream, answer)
+        fields = _named(route, upstream.counts.name, answer.content)
+        return Reply(200, fields, (*JSON, *_headers_of(route, upstream.counts.name)))
+
+    async def _ask_stream(self, route: _Route, upstream: Upstream) -> Reply:
+        """Return the streamed answer of a model, once its first event has arrived."""
+        events = upstream.stream(route.path, route.prompt.body)
+        first = await anext(events)
+        head, _, data = first.content.partition(b"data:")
+        begin = head + b"data: " + _named(route, upstream.counts.name, data.strip()) + b"\n\n"
+        headers = (
+            *content_type("text/event-stream; charset=utf-8"),
+            *_headers_of(route, upstream.counts.name),
+        )
+        relayed = self._relay(route, upstream, events, first)
+        await anext(relayed)  # a generator that has begun is closed even if the client has left
+        return Reply(200, begin, headers, relayed, is_whole=True)
+
+    async def _relay(
+        self,
+        route: _Route,
+        upstream: Upstream,
+        events: AsyncGenerator[Completion, None],
+        first: Completion,
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield nothing, then the events behind the first one."""
+        texts, usage = [first.text], first.usage
+        try:
+            yield b""
+            async for event in events:
+                texts.append(event.text)
+                usage = event.usage or usage
+                yield event.content
+            self._note_answer(route, upstream, Completion(b"", "".join(texts), usage))
+        except UpstreamError as error:
+            self._warn(route, upstream.counts.name, str(error))
+            self._learn_failure(route)
+            problem = {"error": {"code": "BadGateway", "message": f"{upstream.counts.name}: {error}"}}
+            yield b"data: %b\n\n" % msgspec.json.encode(problem)
+        finally:
+            await events.aclose()
+
+    def _warn(self, route: _Route, name: str, reason: str) -> None:
+        """Log that a model has failed."""
+        decision = route.about(name)["event_id"]
+        fields = {"event": "model_failed", "model": name, "reason": reason, "decision": decision}
+        _LOG.warning("the model %s has failed: %s", name, reason, extra=fields)
+
+    def _learn_failure(self, route: _Route) -> None:
+        """Record the reward of a failure of the chosen model."""
+        decision, reward = route.decision, self.content.failure_reward
+        if decision is not None and reward is not False:
+            self._submit(partial(self.record_reward, decision.event_id, reward, "failure"))
+
+    def _submit(self, record: Callable[[Done], None]) -> None:
+        """Record something for which no client waits."""
+        try:
+            record(ignore_completion)
+        except RefusedError as error:
+            _LOG.warning("the router cannot record: %s", error, extra={"event": "not_recorded"})
+
+    def _note_answer(self, route: _Route, upstream: Upstream, answer: Completion) -> None:
+        """Record the cost of an answer, and have it judged if its decision belongs to the sample."""
+        judge, decision = self.content.judge, route.decision
+        if decision is None:
+            return
+        if self._has_prices and answer.usage is not None:
+            self._submit(partial(self.front.cost, decision.event_id, upstream.cost_of(answer.usage)))
+        if decision.ids[0] != upstream.counts.name:
+            self.counts.fallbacks += 1
+            return
+        if judge is None or uniform_of(seed_of("judge", decision.event_id)) >= judge.rate:
+            return
+        if len(self._grading) >= _WAITING:
+            self.counts.not_judged += 1
+            return
+        texts = route.prompt.text[:_MOST_GRADED], answer.text[:_MOST_GRADED]
+        task = asyncio.create_task(self._judge(decision.event_id, *texts))
+        self._grading.add(task)
+        task.add_done_callback(self._grading.discard)
+
+    async def _judge(self, event_id: str, prompt: str, answer: str) -> None:
+        """Reward a decision with the grade that the judge gives to its answer."""
+        judge = self.content.judge
+        assert judge is not None
+        texts = {"prompt": prompt, "answer": answer}
+        question = _FIELD.sub(lambda match: texts[match[1]], judge.prompt)
+        body = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in judge.parameters.items()}
+        body["messages"] = msgspec.Raw(msgspec.json.encode([{"role": "user", "content": question}]))
+        try:
+            async with self._graders:
+                grade = await self.upstreams[judge.model].complete("/chat/completions", body)
+            found = _NUMBER.search(grade.text)
+            value = None if found is None else float(found[0])
+            if value is None or not judge.low <= value <= judge.high:
+                reason = f"no number from {judge.low:g} to {judge.high:g} in {grade.text[:80]!r}"
+                raise UpstreamError("nonsense", reason)
+            reward = (value - judge.low) / (judge.high - judge.low)
+            self.record_reward(event_id, reward, "judge", ignore_completion)
+            self.counts.judged += 1
+        except (UpstreamError, RejectedError, RefusedError) as error:
+            self.counts.not_judged += 1
+            fields = {"event": "not_judged", "model": judge.model, "decision": event_id}
+            _LOG.warning("an answer is not judged: %s", error, extra=fields)
+
+
+def _headers_of(route: _Route, model: str) -> tuple[tuple[bytes, bytes], ...]:
+    """Return the headers of an answer; names and ids are quoted like parts of a URL."""
+    about = route.about(model)
+    headers = [(b"onlineauto-model", quote(model).encode())]
+    if route.decision is not None:
+        headers.append((b"onlineauto-event-id", quote(route.decision.event_id).encode()))
+    if about["fallback"]:
+        headers.append((b"onlineauto-fallback", b"true"))
+    return tuple(headers)
+
+
+def _named(route: _Route, model: str, content: bytes) -> bytes:
+    """Return an answer with the model that was picked, and the id of the decision."""
+    fields: dict[str, Any] = _FIELDS.decode(content)
+    return msgspec.json.encode(fields | {"model": model, "onlineauto": route.about(model)})

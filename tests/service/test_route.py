@@ -1,0 +1,461 @@
+"""A router in front of local models: decisions, fallbacks, feedback, the judge, and bad input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from onlineauto.cli.main import main
+from onlineauto.errors import OptionError
+from onlineauto.service.http.tokens import Tokens, add_token
+from onlineauto.service.log.segment_log import read_record
+from onlineauto.service.options import Limits
+from onlineauto.service.ranking import seed_of, uniform_of
+from onlineauto.service.routing.endpoints import Judge, ModelEndpoint, RouteFile, read_route_file
+from onlineauto.service.routing.handlers import RouteHandlers
+from onlineauto.service.routing.prompt import context_of_prompt, read_prompt
+from tests.service.in_process import InProcessClient
+from tests.service.language_models import LanguageModel
+from tests.service.serving import Service
+from tests.waiting import until
+
+ASK = {"model": "auto", "messages": [{"role": "user", "content": "Add 2 and 2"}]}
+
+
+@pytest.fixture
+def models() -> Iterator[Callable[..., LanguageModel]]:
+    """Return a function that starts a model."""
+    with ExitStack() as running:
+        yield lambda *given, **named: running.enter_context(LanguageModel(*given, **named))
+
+
+@pytest.fixture
+def route(serve: Callable[..., InProcessClient]) -> Callable[..., InProcessClient]:
+    """Return a function that starts a router in front of models by name."""
+
+    def start(
+        models: dict[str, LanguageModel],
+        *,
+        content: dict[str, Any] | None = None,
+        keys: dict[str, str] | None = None,
+        timeout: float = 5.0,
+        prices: dict[str, float] | None = None,
+        **given: Any,
+    ) -> InProcessClient:
+        endpoints = {}
+        for name, model in models.items():
+            price = (prices or {}).get(name, 1.0)
+            endpoints[name] = ModelEndpoint(
+                model.url, input_price=price, output_price=2 * price, timeout=timeout
+            )
+        handlers = partial(RouteHandlers, content=RouteFile(endpoints, **(content or {})), keys=keys or {})
+        return serve(make_handlers=handlers, **given)
+
+    return start
+
+
+def records_of(client: InProcessClient, kind: str) -> list[dict[str, Any]]:
+    """Return the records of a kind in the log."""
+    lines = b"".join(path.read_bytes() for path in sorted((client.loop.folder / "log").glob("*")))
+    found = [json.loads(line) for line in lines.splitlines() if read_record(line + b"\n").kind == kind]
+    return [record for record in found if record]
+
+
+def model_status(client: InProcessClient, name: str) -> dict[str, Any]:
+    """Return the status of a model."""
+    models = client.get("/v1/status").json()["route"]["models"]
+    return next(model for model in models if model["name"] == name)
+
+
+def test_an_answer_names_its_model_and_its_decision(route: Any, models: Any) -> None:
+    small, large = models(), models()
+    client = route({"small": small, "large": large}, keys={"small": "s3cret"})
+    body = ASK | {"temperature": 0.3, "onlineauto": {"features": {"user": {"plan": "free"}}, "unit": "u1"}}
+    answer = client.post("/v1/chat/completions", json=body)
+    about = answer.json()["onlineauto"]
+    assert answer.status_code == 200
+    assert answer.json()["choices"][0]["message"]["content"] == "an answer"
+    assert answer.json()["model"] == answer.headers["onlineauto-model"] == about["model"]
+    assert answer.headers["onlineauto-event-id"] == about["event_id"]
+    assert about["fallback"] is False
+    chosen, name = (small, "small") if about["model"] == "small" else (large, "large")
+    sent = chosen.bodies[0]
+    assert sent == {"path": "/v1/chat/completions", "model": name, "temperature": 0.3} | {
+        "messages": ASK["messages"]
+    }
+    decision = records_of(client, "rank")[0]
+    assert decision["DeferredAction"] is True
+    assert decision["c"]["user"] == {"plan": "free"}
+    assert "Add" not in json.dumps(decision["c"])  # words are hashes
+    assert model_status(client, name)["dollars"] == pytest.approx((100 * 1.0 + 50 * 2.0) / 1e6)
+
+
+def test_keys_go_to_their_models_and_tokens_stay_here(route: Any, models: Any, tmp_path: Path) -> None:
+    small = models()
+    token = add_token(tmp_path / "tokens", ["rank"])
+    client = route({"small": small}, keys={"small": "s3cret"}, tokens=Tokens(tmp_path / "tokens"))
+    assert client.post("/v1/chat/completions", json=ASK).status_code == 401
+    answer = client.post("/v1/chat/completions", json=ASK, headers={"Authorization": f"Bearer {token}"})
+    assert answer.status_code == 200
+    assert small.heads[0]["authorization"] == "Bearer s3cret"
+    feedback = {"event_id": answer.headers["onlineauto-event-id"], "reward": 1.0}
+    refused = client.post("/v1/feedback", json=feedback, headers={"Authorization": f"Bearer {token}"})
+    assert refused.status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/v1/feedback", "/v1/reward"])
+def test_only_decisions_with_feedback_are_learnt(route: Any, models: Any, path: str) -> None:
+    client = route({"small": models(), "large": models()})
+    ids = [client.post("/v1/chat/completions", json=ASK).headers["onlineauto-event-id"] for _ in range(3)]
+    for _ in range(2):  # the second one repeats the first
+        assert client.post(path, json={"event_id": ids[1], "reward": 0.5, "key": "k"}).status_code == 204
+    status = client.learnt(1)
+    assert (status["learnt"], status["joined"], status["defaulted"], status["pending"]) == (1, 1, 0, 2)
+    assert status["duplicate"] == 1
+
+
+def test_the_endpoints_are_described(route: Any, models: Any) -> None:
+    client = route({"small": models()})
+    paths = client.get("/openapi.json").json()["paths"]
+    assert paths.keys() >= {"/v1/chat/completions", "/v1/feedback", "/v1/models/history", "/v1/rank"}
+    names = [operation["operationId"] for path in paths.values() for operation in path.values()]
+    assert len(names) == len(set(names))
+
+
+def test_a_model_is_learnt_from_feedback(route: Any, models: Any) -> None:
+    client = route({"bad": models(), "good": models()})
+    for _ in range(150):
+        answer = client.post("/v1/chat/completions", json=ASK)
+        reward = float(answer.headers["onlineauto-model"] == "good")
+        client.post(
+            "/v1/feedback", json={"event_id": answer.headers["onlineauto-event-id"], "reward": reward}
+        )
+    client.learnt(150)
+    later = [client.post("/v1/chat/completions", json=ASK).headers["onlineauto-model"] for _ in range(30)]
+    assert later.count("good") > 20
+
+
+def test_spending_is_what_answers_cost_and_a_budget_is_held(route: Any, models: Any) -> None:
+    cheap, dear = models(), models()
+    client = route({"dear": dear, "cheap": cheap}, budget=0.001, prices={"dear": 20.0, "cheap": 1.0})
+    for number in range(400):
+        answer = client.post("/v1/chat/completions", json=ASK | {"stream": bool(number % 2)})
+        reward = 1.0 if answer.headers["onlineauto-model"] == "dear" else 0.5
+        client.post(
+            "/v1/feedback", json={"event_id": answer.headers["onlineauto-event-id"], "reward": reward}
+        )
+    status = client.learnt(400)
+    spent = sum(model["dollars"] for model in status["route"]["models"])
+    assert status["costed"] == 400
+    assert 400 * status["mean_cost"] == pytest.approx(spent)  # of each answer, 0.004 or 0.0002 dollars
+    assert status["mean_cost"] == pytest.approx(0.001, rel=0.1)
+    assert status["price"] > 0
+    decision = records_of(client, "rank")[-1]
+    assert decision["Price"] > 0
+    assert decision["Costs"] == pytest.approx([0.004, 0.0002], rel=0.5)
+
+
+def test_an_id_cannot_add_headers(route: Any, models: Any) -> None:
+    client = route({"a b": models()})
+    body: dict[str, Any] = ASK | {"onlineauto": {"event_id": "e\r\nx-evil: 1"}}
+    answer = client.post("/v1/chat/completions", json=body)
+    assert "x-evil" not in answer.headers
+    assert answer.headers["onlineauto-event-id"] == "e%0D%0Ax-evil%3A%201"
+    assert answer.headers["onlineauto-model"] == "a%20b"
+    assert answer.json()["onlineauto"]["event_id"] == body["onlineauto"]["event_id"]
+
+
+def test_a_named_model_is_asked_without_a_decision(route: Any, models: Any) -> None:
+    small, large = models(), models(fault="500")
+    client = route({"small": small, "large": large})
+    answer = client.post("/v1/chat/completions", json=ASK | {"model": "small"})
+    assert (answer.status_code, answer.json()["onlineauto"]["event_id"]) == (200, None)
+    assert "onlineauto-event-id" not in answer.headers
+    failed = client.post("/v1/chat/completions", json=ASK | {"model": "large"})
+    assert failed.status_code == 502
+    assert "large: it answers 500" in failed.json()["error"]["message"]
+    assert client.get("/v1/status").json()["ranked"] == 0
+    names = [row["id"] for row in client.get("/v1/models").json()["data"]]
+    assert names == ["auto", "small", "large"]
+    assert client.get("/v1/models/history").json() == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("hangs", "timeout"), ("500", "status"), ("429", "status"), ("404", "status"), ("nonsense", "nonsense")],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_next_model_answers_if_one_fails(
+    route: Any, models: Any, caplog: Any, fault: str, reason: str, stream: bool
+) -> None:
+    good, bad = models(), models(fault=fault)
+    client = route({"bad": bad, "good": good}, timeout=0.2, mode="apprentice")  # the first one decides
+    answer = client.post("/v1/chat/completions", json=ASK | {"stream": stream})
+    assert answer.status_code == 200
+    assert answer.headers["onlineauto-model"] == "good"
+    assert answer.headers["onlineauto-fallback"] == "true"
+    assert model_status(client, "bad")["failures"] == {reason: 1}
+    assert client.get("/v1/status").json()["route"]["fallbacks"] == 1
+    warning = next(record for record in caplog.records if "has failed" in record.message)
+    assert (warning.model, warning.decision) == ("bad", answer.headers["onlineauto-event-id"])
+    status = client.learnt(1)  # the decision for the failed model, with the reward of a failure
+    client.post("/v1/feedback", json={"event_id": answer.headers["onlineauto-event-id"], "reward": 1.0})
+    rewards = records_of(client, "reward")
+    assert [record["RewardValue"] for record in rewards] == [0.0, 1.0]
+    assert client.get("/v1/status").json()["late"] == status["late"] + 1  # about another model's answer
+
+
+def test_a_refused_connection_and_all_models_failing_is_502(route: Any, models: Any) -> None:
+    gone = LanguageModel()
+    gone.server_close()
+    client = route({"gone": gone, "broken": models(fault="503")})
+    answer = client.post("/v1/chat/completions", json=ASK)
+    assert answer.status_code == 502
+    message = answer.json()["error"]["message"]
+    assert "gone: the connection failed" in message
+    assert "broken: it answers 503" in message
+    assert records_of(client, "reward") == []  # no reason to prefer another model
+    assert client.get("/v1/status").json()["mean_cost"] == 0.0
+
+
+def test_failures_may_be_left_unlearnt(route: Any, models: Any) -> None:
+    client = route(
+        {"bad": models(fault="500"), "good": models()}, content={"failure_reward": False}, mode="apprentice"
+    )
+    client.post("/v1/chat/completions", json=ASK)
+    assert records_of(client, "reward") == []
+
+
+def test_a_model_that_fails_again_and_again_is_not_picked(route: Any, models: Any) -> None:
+    good, bad = models(), models(fault="500")
+    client = route({"bad": bad, "good": good}, mode="apprentice")
+    answers = [client.post("/v1/chat/completions", json=ASK) for _ in range(5)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert len(bad.bodies) == 3
+    assert model_status(client, "bad")["down"] is True
+    assert [record.get("Excluded") for record in records_of(client, "rank")] == [None] * 3 + [[1]] * 2
+    assert 'onlineauto_route_down{model="bad"} 1.0' in client.get("/metrics").text
+
+
+def test_a_request_that_a_model_rejects_is_not_sent_to_another(route: Any, models: Any) -> None:
+    good, bad = models(), models(fault="400")
+    client = route({"bad": bad, "good": good}, mode="apprentice")
+    answer = client.post("/v1/chat/completions", json=ASK)
+    assert (answer.status_code, answer.json()) == (400, {"error": {"message": "no"}})
+    assert not good.bodies
+    assert records_of(client, "reward") == []
+
+
+def test_a_stream_is_passed_on(route: Any, models: Any) -> None:
+    small = models(lambda _: "a b c")
+    client = route({"small": small})
+    with client.stream("POST", "/v1/chat/completions", json=ASK | {"stream": True}) as answer:
+        events = "".join(answer.iter_text()).strip().split("\n\n")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert events[-1] == "data: [DONE]"
+    parts = [json.loads(event.removeprefix("data: ")) for event in events[:-1]]
+    assert "".join(part["choices"][0]["delta"]["content"] for part in parts) == "a b c"
+    assert parts[0]["onlineauto"] == {
+        "event_id": answer.headers["onlineauto-event-id"],
+        "model": "small",
+        "fallback": False,
+    }
+    assert all(part["choices"] for part in parts)  # the usage was asked for by the router
+    assert model_status(client, "small")["dollars"] == pytest.approx(0.0002)
+
+
+def test_a_stream_that_breaks_ends_with_an_error(route: Any, models: Any) -> None:
+    client = route({"small": models(lambda _: "a b c", fault="breaks")})
+    text = client.post("/v1/chat/completions", json=ASK | {"stream": True}).text
+    assert "the stream has ended before [DONE]" in text
+    assert model_status(client, "small")["failures"] == {"connection": 1}
+    assert [record["RewardValue"] for record in records_of(client, "reward")] == [0.0]
+
+
+def test_a_client_that_leaves_ends_the_request_to_the_model(route: Any, models: Any) -> None:
+    small = models(fault="endless")
+    client = route({"small": small})
+    with client.stream("POST", "/v1/chat/completions", json=ASK | {"stream": True}) as answer:
+        next(answer.iter_raw())
+    assert small.goes_on.wait(10)
+    assert model_status(client, "small")["failed"] == 0
+
+
+def test_a_slow_reader_gets_all_of_a_stream(route: Any, models: Any) -> None:
+    long = "word " * 20_000
+    client = route({"small": models(lambda _: long)})
+    with client.stream("POST", "/v1/chat/completions", json=ASK | {"stream": True}) as answer:
+        pieces = answer.iter_raw()
+        first = next(pieces)
+        until(lambda: model_status(client, "small")["requests"] == 1)
+        text = (first + b"".join(pieces)).decode()
+    parts = [json.loads(event.removeprefix("data: ")) for event in text.strip().split("\n\n")[:-1]]
+    assert "".join(part["choices"][0]["delta"]["content"] for part in parts) == long
+
+
+def test_a_judge_grades_a_sample(route: Any, models: Any) -> None:
+    judge = models(lambda body: "8" if "an answer" in body["messages"][0]["content"] else "?")
+    content = {"judge": Judge("judge", rate=0.5, parameters={"temperature": 0})}
+    client = route({"small": models(), "judge": judge}, content=content, mode="apprentice")
+    ids = [f"e{number}" for number in range(20)]
+    for event_id in ids:
+        client.post("/v1/chat/completions", json=ASK | {"onlineauto": {"event_id": event_id}})
+    sample = {event_id for event_id in ids if uniform_of(seed_of("judge", event_id)) < 0.5}
+    assert 3 < len(sample) < 17
+    assert client.learnt(len(sample))["learnt"] == len(sample)
+    assert client.get("/v1/status").json()["route"]["judged"] == len(judge.bodies) == len(sample)
+    rewards = records_of(client, "reward")
+    assert {record["EventId"] for record in rewards} == sample
+    assert {record["RewardValue"] for record in rewards} == {0.8}
+    assert judge.bodies[0]["temperature"] == 0
+    assert "Add 2 and 2" in judge.bodies[0]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("grade", ["no idea", "11", "-3"])
+def test_a_judge_that_gives_no_grade_is_counted(route: Any, models: Any, caplog: Any, grade: str) -> None:
+    content = {"judge": Judge("judge", rate=1.0)}
+    client = route({"small": models(), "judge": models(lambda _: grade)}, content=content, mode="apprentice")
+    client.post("/v1/chat/completions", json=ASK)
+    until(lambda: client.get("/v1/status").json()["route"]["not_judged"] == 1)
+    assert records_of(client, "reward") == []
+    assert any("is not judged: no number from 0 to 10" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "messages: a chat has at least one message"),
+        ({"messages": "hi"}, "messages: Expected"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content is text or a list of parts"),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]}, "messages[0].content"),
+        (ASK | {"model": 5}, "model: Expected"),
+        (ASK | {"stream": "yes"}, "stream: Expected"),
+        (ASK | {"onlineauto": {"vector": ["a"]}}, "onlineauto: Expected `float`"),
+        (ASK | {"onlineauto": {"vectors": [1]}}, "onlineauto: Object contains unknown field"),
+        (ASK | {"onlineauto": {"vector": [0.5] * 10_000}}, "onlineauto.vector has at most 8192"),
+        (ASK | {"onlineauto": {"features": {"_x": {"a": 1}}}}, "begins with '_'"),
+    ],
+)
+def test_a_prompt_that_cannot_be_routed_is_an_error(
+    route: Any, models: Any, body: dict[str, Any], message: str
+) -> None:
+    small = models()
+    client = route({"small": small})
+    answer = client.post("/v1/chat/completions", json=body)
+    assert answer.status_code in (400, 413)
+    assert message in answer.json()["error"]["message"]
+    assert not small.bodies
+
+
+def test_tokens_instead_of_text_and_large_bodies_are_errors(route: Any, models: Any) -> None:
+    client = route({"small": models()}, limits=Limits(body_bytes=1000))
+    answer = client.post("/v1/completions", json={"prompt": [1, 2, 3]})
+    assert "only text is routed" in answer.json()["error"]["message"]
+    large = ASK | {"messages": [{"role": "user", "content": "x" * 65_000}]}
+    assert client.post("/v1/chat/completions", json=large).status_code == 413
+
+
+def test_a_text_is_completed(route: Any, models: Any) -> None:
+    small = models()
+    client = route({"small": small})
+    answer = client.post("/v1/completions", json={"prompt": "Once", "model": "anything"})
+    assert answer.status_code == 200
+    assert small.bodies[0]["path"] == "/v1/completions"
+
+
+def test_features_of_a_prompt() -> None:
+    messages = [
+        {"role": "system", "content": "You are kind."},
+        {"role": "user", "content": [{"type": "text", "text": "What is it? It is"}, {"type": "image_url"}]},
+        {"role": "assistant", "content": None},
+    ]
+    prompt = read_prompt(json.dumps({"messages": messages, "tools": []}).encode(), chat=True)
+    rules = RouteFile({}, words=4)
+    context = {name: json.loads(bytes(raw)) for name, raw in context_of_prompt(prompt, rules).items()}
+    assert len(context["prompt"]) == 4  # what is it ?
+    assert set(context["prompt"].values()) == {0.5}
+    assert context["form"]["system"].startswith("h")
+    assert context["form"].keys() >= {"image_url", "tools", "length", "turns", "digits"}
+    other = {"messages": messages, "onlineauto": {"vector": [0.5, 1.0]}}
+    context = context_of_prompt(read_prompt(json.dumps(other).encode(), chat=True), rules)
+    assert bytes(context["vector"]) == b'{"v":[0.5,1.0]}'
+    assert "prompt" not in context
+
+
+GOOD = '[models.small]\nurl = "http://127.0.0.1:1/v1"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "missing required field `models`"),
+        ("[models]\n", "Expected `object` of length >= 1"),
+        (GOOD + GOOD, "Cannot declare ('models', 'small') twice (at line 3"),
+        (GOOD + 'key = "NO_SUCH_KEY"\n', "[models.small]: the variable NO_SUCH_KEY of the environment"),
+        (GOOD + "timeout = 0\n", "[models.small]: Expected `float` > 0.0 - at `$.timeout`"),
+        (GOOD + "input_price = -1.0\n", "Expected `float` >= 0.0"),
+        (GOOD + "speed = 1\n", "[models.small]: Object contains unknown field `speed`"),
+        (GOOD + "routed = false\n", "no model is routed"),
+        ('[models.small]\nurl = "localhost:80"\n', "url 'localhost:80' is not like"),
+        (GOOD.replace("small", "auto"), "'auto' is none"),
+        (GOOD + '[judge]\nmodel = "x"\n', "model 'x' is none of small"),
+        (GOOD + '[judge]\nmodel = "small"\nprompt = "Grade."\n', "must have {answer}"),
+        (GOOD + '[judge]\nmodel = "small"\nlow = 5.0\nhigh = 5.0\n', "low 5 must be below high 5"),
+        ("failure_reward = true\n" + GOOD, "failure_reward takes a number"),
+        ("words = \n" + GOOD, "Invalid value (at line 1"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "models.toml"
+    path.write_text(text)
+    with pytest.raises(OptionError) as caught:
+        read_route_file(str(path), {"EMPTY": ""})
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_keys_are_those_of_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "models.toml"
+    path.write_text(GOOD + 'key = "SMALL_KEY"\n')
+    assert read_route_file(str(path), {"SMALL_KEY": " s3cret\n"})[1] == {"small": "s3cret"}
+
+
+def test_the_command_needs_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["route", str(tmp_path / "router")]) == 2
+    assert "--endpoints models.toml" in capsys.readouterr().err
+    assert main(["route", str(tmp_path / "router"), "--endpoints", str(tmp_path / "none.toml")]) != 0
+    assert "none.toml" in capsys.readouterr().err
+
+
+@pytest.mark.ci
+def test_the_command_routes_and_a_kill_loses_nothing(models: Any, tmp_path: Path) -> None:
+    path = tmp_path / "models.toml"
+    path.write_text("".join(f'[models.{name}]\nurl = "{models().url}"\n' for name in ("small", "large")))
+    router = Router(tmp_path / "router", "--endpoints", str(path), model=())
+    ids = []
+    with router, httpx.Client(base_url=router.url, timeout=30) as client:
+        for number in range(50):
+            answer = client.post("/v1/chat/completions", json=ASK)
+            ids.append(answer.headers["onlineauto-event-id"])
+            client.post("/v1/feedback", json={"event_id": ids[-1], "reward": number % 2}).raise_for_status()
+        settings = client.get("/v1/status").json()["settings"]
+        assert (settings["learn_at"], settings["reward_wait"]) == ("reward", 86400.0)
+        router.kill()
+    again = Router(tmp_path / "router", "--endpoints", str(path), model=())
+    with again, httpx.Client(base_url=again.url, timeout=30) as client:
+        until(lambda: client.get("/v1/status").json()["learnt"] == 50)
+        status = client.get("/v1/status").json()
+        assert (status["ranked"], status["rewarded"], status["joined"]) == (50, 50, 50)
+
+
+class Router(Service):
+    """Runs ``onlineauto route``."""
+
+    verb = "route"
