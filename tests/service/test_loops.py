@@ -616,6 +616,22 @@ def test_a_damaged_loop_is_reported_by_name_and_hurts_no_other(
     assert client.opened.count("shop") <= 2  # it is not tried at each request
     assert client.rank("calm").status_code == 200
     assert client.get("/readyz").status_code == 200
+    answer = client.patch("/v1/loops/bad", json={"state": "paused"})
+    assert answer.status_code == 409
+    assert "loop.json cannot be read" in message_of(answer)
+    assert (client.folder / "bad" / "loop.json").read_text() == "{"
+    assert client.patch("/v1/loops/bad", json={"options": MODEL}).status_code == 200
+    assert client.rank("bad").status_code == 200
+    assert client.delete("/v1/loops/shop").status_code == 200
+
+
+def test_a_folder_with_a_name_that_no_loop_can_have_is_reported(serve: Serve, tmp_path: Path) -> None:
+    folder = tmp_path / "service" / "Shop"
+    folder.mkdir(parents=True)
+    (folder / "loop.json").write_text(json.dumps({"options": MODEL}))
+    client = serve()
+    assert client.rank("Shop").status_code == 503
+    assert "a loop cannot be called 'Shop'" in client.loop("Shop")["error"]
 
 
 def test_the_log_names_the_loop_whose_learning_fails(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -255,6 +255,8 @@ class LoopSite:
     async def change(self, state: State, options: str) -> None:
         """Change the state and the options."""
         file = self.named.file
+        if not options:
+            raise RefusedError(f"{self.named.error}; send its options as well", status=409)
         if (state, options) == (file.state, file.options):
             return
         async with self._lock:

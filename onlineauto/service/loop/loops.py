@@ -147,8 +147,9 @@ class NamedLoop:
         """Read the files; an error is remembered, and rejects requests."""
         self.error = ""
         try:
+            check_name(self.name)
             self.file = msgspec.json.decode((self.folder / _FILE).read_bytes(), type=LoopFile)
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError, RefusedError) as error:
             self.error = f"{self.folder / _FILE} cannot be read: {error}"
             _LOG.error("loop %s: %s", self.name, self.error, extra={"event": "loop", "loop": self.name})
             return
