@@ -35,6 +35,7 @@ from onlineauto.service.options import ServeOptions
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
 from tests.service.in_process import RANK, AppClient
+from tests.service.serving import Service
 from tests.waiting import until
 
 MODEL = "--cb_explore_adf --bit_precision 12"
@@ -667,6 +668,20 @@ def test_a_client_has_the_address_of_a_loop(serve: Serve) -> None:
         assert not decision.fallback
         assert ranking.reward(decision, 1.0)
     assert client.loop("shop")["rewarded"] == 1
+
+
+@pytest.mark.ci
+def test_a_rank_server_follows_a_loop(serve: Serve, tmp_path: Path) -> None:
+    client = serve()
+    client.create("shop")
+    address = str(client.base_url.join("/v1/loops/shop"))
+    with (
+        Service(tmp_path / "rank", "--follow", address, "--app", "shop", model=()) as ranking,
+        httpx.Client(base_url=ranking.url, timeout=60.0) as asking,
+    ):
+        assert asking.post("/v1/rank", json=RANK | {"event_id": "e1"}).status_code == 200
+        assert asking.post("/v1/reward", json={"event_id": "e1", "reward": 1.0}).status_code == 204
+        until(lambda: client.loop("shop")["learnt"] == 1)
 
 
 def test_a_loop_that_is_removed_while_it_answers_loses_nothing(serve: Serve) -> None:
