@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+from onlineauto.cli.main import main
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration
 from onlineauto.service.client import Client
@@ -668,6 +669,18 @@ def test_a_client_has_the_address_of_a_loop(serve: Serve) -> None:
         assert not decision.fallback
         assert ranking.reward(decision, 1.0)
     assert client.loop("shop")["rewarded"] == 1
+
+
+def test_a_restored_loop_has_its_options(serve: Serve, tmp_path: Path) -> None:
+    client = serve()
+    client.create("shop")
+    client.rank("shop", "e1")
+    assert main(["loop", str(client.folder / "shop"), "--backup", str(tmp_path / "copy")]) == 0
+    assert main(["loop", str(client.folder / "again"), "--restore", str(tmp_path / "copy")]) == 0
+    client = serve()
+    assert client.loop("again")["options"] == AT_ONCE
+    assert client.rank("again", "e1").status_code == 200
+    assert client.loop("again")["ranked"] == 1
 
 
 @pytest.mark.ci
