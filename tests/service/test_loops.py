@@ -397,11 +397,13 @@ def test_no_loop_is_opened_while_all_are_busy(serve: Serve, monkeypatch: pytest.
     assert client.create("b")["open"]
 
 
-def test_waits_that_end_in_a_closed_loop_are_learnt(serve: Serve) -> None:
+@pytest.mark.parametrize("state", ["active", "archived"])
+def test_waits_that_end_in_a_closed_loop_are_learnt(serve: Serve, state: str) -> None:
     clock = Clock()
     client = serve(close_idle=0.0, clock=clock)
     client.create("shop", f"{MODEL} --reward_wait 60")
     client.rank("shop", "e1")
+    client.patch("/v1/loops/shop", json={"state": state})
     assert client.closed("shop")["pending"] == 1
     opened = len(client.opened)
     clock.now += 59
