@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+from onlineauto.cli.main import main
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration
 from onlineauto.service.client import Client
@@ -35,6 +36,7 @@ from onlineauto.service.options import ServeOptions
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
 from tests.service.in_process import RANK, AppClient
+from tests.service.serving import Service
 from tests.waiting import until
 
 MODEL = "--cb_explore_adf --bit_precision 12"
@@ -395,11 +397,13 @@ def test_no_loop_is_opened_while_all_are_busy(serve: Serve, monkeypatch: pytest.
     assert client.create("b")["open"]
 
 
-def test_waits_that_end_in_a_closed_loop_are_learnt(serve: Serve) -> None:
+@pytest.mark.parametrize("state", ["active", "archived"])
+def test_waits_that_end_in_a_closed_loop_are_learnt(serve: Serve, state: str) -> None:
     clock = Clock()
     client = serve(close_idle=0.0, clock=clock)
     client.create("shop", f"{MODEL} --reward_wait 60")
     client.rank("shop", "e1")
+    client.patch("/v1/loops/shop", json={"state": state})
     assert client.closed("shop")["pending"] == 1
     opened = len(client.opened)
     clock.now += 59
@@ -616,6 +620,22 @@ def test_a_damaged_loop_is_reported_by_name_and_hurts_no_other(
     assert client.opened.count("shop") <= 2  # it is not tried at each request
     assert client.rank("calm").status_code == 200
     assert client.get("/readyz").status_code == 200
+    answer = client.patch("/v1/loops/bad", json={"state": "paused"})
+    assert answer.status_code == 409
+    assert "loop.json cannot be read" in message_of(answer)
+    assert (client.folder / "bad" / "loop.json").read_text() == "{"
+    assert client.patch("/v1/loops/bad", json={"options": MODEL}).status_code == 200
+    assert client.rank("bad").status_code == 200
+    assert client.delete("/v1/loops/shop").status_code == 200
+
+
+def test_a_folder_with_a_name_that_no_loop_can_have_is_reported(serve: Serve, tmp_path: Path) -> None:
+    folder = tmp_path / "service" / "Shop"
+    folder.mkdir(parents=True)
+    (folder / "loop.json").write_text(json.dumps({"options": MODEL}))
+    client = serve()
+    assert client.rank("Shop").status_code == 503
+    assert "a loop cannot be called 'Shop'" in client.loop("Shop")["error"]
 
 
 def test_the_log_names_the_loop_whose_learning_fails(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -651,6 +671,32 @@ def test_a_client_has_the_address_of_a_loop(serve: Serve) -> None:
         assert not decision.fallback
         assert ranking.reward(decision, 1.0)
     assert client.loop("shop")["rewarded"] == 1
+
+
+def test_a_restored_loop_has_its_options(serve: Serve, tmp_path: Path) -> None:
+    client = serve()
+    client.create("shop")
+    client.rank("shop", "e1")
+    assert main(["loop", str(client.folder / "shop"), "--backup", str(tmp_path / "copy")]) == 0
+    assert main(["loop", str(client.folder / "again"), "--restore", str(tmp_path / "copy")]) == 0
+    client = serve()
+    assert client.loop("again")["options"] == AT_ONCE
+    assert client.rank("again", "e1").status_code == 200
+    assert client.loop("again")["ranked"] == 1
+
+
+@pytest.mark.ci
+def test_a_rank_server_follows_a_loop(serve: Serve, tmp_path: Path) -> None:
+    client = serve()
+    client.create("shop")
+    address = str(client.base_url.join("/v1/loops/shop"))
+    with (
+        Service(tmp_path / "rank", "--follow", address, "--app", "shop", model=()) as ranking,
+        httpx.Client(base_url=ranking.url, timeout=60.0) as asking,
+    ):
+        assert asking.post("/v1/rank", json=RANK | {"event_id": "e1"}).status_code == 200
+        assert asking.post("/v1/reward", json={"event_id": "e1", "reward": 1.0}).status_code == 204
+        until(lambda: client.loop("shop")["learnt"] == 1)
 
 
 def test_a_loop_that_is_removed_while_it_answers_loses_nothing(serve: Serve) -> None:

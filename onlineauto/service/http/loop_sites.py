@@ -22,7 +22,7 @@ from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuar
 from onlineauto.service.http.routes import ROUTES
 from onlineauto.service.http.status import ServiceMetrics, status_of
 from onlineauto.service.http.wire import LoopSummary, Reply
-from onlineauto.service.loop.loops import RETRY, NamedLoop, check_name
+from onlineauto.service.loop.loops import AGAIN, RETRY, NamedLoop, check_name
 from onlineauto.service.loop.telemetry import LOOP
 from onlineauto.service.options import DEFAULT_LOOP
 from onlineauto.service.refused import RefusedError
@@ -51,8 +51,6 @@ _SPARE: Final = 2
 """Number of loops that may be open beyond the limit, so that a request does not wait until one is closed."""
 _GARBAGE: Final = 4
 """Number of closed loops whose memory is returned to the system before another one is opened."""
-_AGAIN: Final = 60.0
-"""Seconds after which waits that could not be ended are tried again."""
 
 
 class LoopSite:
@@ -234,7 +232,7 @@ class LoopSite:
         while self.guard.served > len(self._waiting):
             await asyncio.sleep(_LOOK)
         loop = self.handlers.loop
-        self.status, self.handlers.waits_for_compiler = status_of(loop), not self.service.stopping
+        self.status, self.handlers.waits_for_compiler = status_of(loop), True
         self.handlers, self._is_closing = None, False
         self.service.open_sites.discard(self)
         await self._work.aclose()
@@ -249,12 +247,14 @@ class LoopSite:
             try:
                 await asyncio.to_thread(self.service.loops.catch_up, self.named)
             except Exception:  # it is logged, and the list of loops has it
-                self.named.put_off(self.service.loops.clock() + _AGAIN)
+                self.named.put_off(self.service.loops.clock() + AGAIN)
             self.service.garbage += 1
 
     async def change(self, state: State, options: str) -> None:
         """Change the state and the options."""
         file = self.named.file
+        if not options:
+            raise RefusedError(f"{self.named.error}; send its options as well", status=409)
         if (state, options) == (file.state, file.options):
             return
         async with self._lock:

@@ -50,6 +50,8 @@ _OF_PROCESS: Final = ("host", "port", "tokens", "max_connections", "max_open_loo
 _OF_DEFAULT: Final = ("follow", "ship", "log_topic", "client_settings", "learners")
 _OF_SERVICE: Final = frozenset({*_OF_PROCESS, *_OF_DEFAULT})
 _SERVE: Final = Registry((ServeOptions, *REGISTRY.groups))
+AGAIN: Final = 60.0
+"""Seconds after which a closed loop is tried again that has records to learn."""
 RETRY: Final = 5.0
 """Seconds after which a loop that cannot be opened is tried again."""
 State = Literal["active", "paused", "archived"]
@@ -152,8 +154,9 @@ class NamedLoop:
         """Read the files; an error is remembered, and rejects requests."""
         self.error = ""
         try:
+            check_name(self.name)
             self.file = msgspec.json.decode((self.folder / _FILE).read_bytes(), type=LoopFile)
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError, RefusedError) as error:
             self.error = f"{self.folder / _FILE} cannot be read: {error}"
             _LOG.error("loop %s: %s", self.name, self.error, extra={"event": "loop", "loop": self.name})
             return
@@ -241,9 +244,10 @@ class Loops:
     def settle(self, named: NamedLoop, loop: Loop) -> None:
         """Write what is to be known of a loop that is closed now."""
         join, counts = loop.join, loop.join.counts
-        waits = join.waiting or join.early
-        due = self.clock() + join.settings.reward_wait if waits else None
         end, learnt = loop.log.end, loop.learner.learnt
+        due = self.clock() + join.settings.reward_wait if join.waiting or join.early else None
+        if loop.learner.position < end:  # learning has failed
+            due = self.clock() + AGAIN
         loop.learner.release()
         named.closed = ClosedLoop(end, due, counts.ranked, counts.rewarded, learnt, join.waiting)
         with suppress(OSError):  # the next start then opens the loop once
