@@ -32,7 +32,8 @@ def run(configuration: Configuration) -> int:
         raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
     if "cost_range" in configuration.supplied:
         raise OptionError("a service takes rewards, not costs: give their range as --reward_range LOW,HIGH")
-    for name, value in (("log_topic", options.log_topic), ("ship", options.ship)):
+    copied = (("log_topic", options.log_topic), ("ship", options.ship), ("standby", options.standby))
+    for name, value in copied:
         if value is not None and options.follow is not None:
             raise OptionError(f"--{name} is for the learner, whose log has the records of its rank servers")
     settings = options.settings()

@@ -6,13 +6,14 @@ import ctypes
 import gc
 import logging
 import os
+import signal
 import sys
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.service.http.app import application
 from onlineauto.service.http.endpoint import Waiting
 from onlineauto.service.http.http_protocol import (
@@ -24,18 +25,23 @@ from onlineauto.service.http.http_protocol import (
     most_connections,
     run_until_signal,
 )
+from onlineauto.service.http.standby import wait_for_lease
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.join.join import BYTES_PER_DECISION
 from onlineauto.service.loop.folder import FolderCopy
-from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.loop.lease import Standby, check_shared, is_same_folder
+from onlineauto.service.loop.loop import Every, Loop, service_configuration
 from onlineauto.service.loop.rank_server import HttpUpstream, RankServer, warm_up
 from onlineauto.service.loop.telemetry import end_telemetry
 from onlineauto.service.options import Limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from onlineauto.options import Configuration
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.log_copier import LogCopier
+    from onlineauto.service.loop.lease import Lease
     from onlineauto.service.options import ServeOptions
 
 _LOG = logging.getLogger("onlineauto.service")
@@ -97,11 +103,18 @@ def serve(
             f"onlineauto loop {folder} --new_token rank,reward"
         )
     limits = ConnectionLimits(most=most_connections(options.max_connections))
-    with bind_socket(options.host, options.port) as opened:
+    with bind_socket(options.host, options.port) as opened, ExitStack() as ending:
         hosts, most = (*OWN_HOSTS, options.host), options.max_requests  # hosts: while there are no tokens
+        lease = None
+        if options.standby is not None:
+            wait = partial(wait_for_lease, opened=opened, tokens=tokens, hosts=hosts)
+            lease = _lease_of(Path(folder), model, options, wait)
+            if lease is None:  # a signal has ended the standby
+                return
+            ending.callback(lease.release)
         front: Loop | RankServer
         if options.follow is None:
-            front = _loop(folder, model, options, learners, waiting)
+            front = _loop(folder, model, options, learners, waiting, lease)
         else:
             front = _rank_server(folder, options, waiting)
         app = application(front, waiting, tokens=tokens, most=most, hosts=hosts)
@@ -114,6 +127,7 @@ def serve(
             "address": address_of(options.host, opened),
             "folder": folder,
             "follows": options.follow,
+            "epoch": 0 if lease is None else lease.epoch,
             "options": front.join.settings.options,
             "tokens": bool(tokens),
             "model": front.published.name,
@@ -130,6 +144,8 @@ def serve(
                 front.close()
                 raise
             run_until_signal(app, opened, partial(_LOG.info, "serving", extra=about))
+        if lease is not None and lease.lost:
+            raise InputError(f"this process no longer serves: {lease.problem}")
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
     end_telemetry()
     if app.is_abandoned:
@@ -139,6 +155,29 @@ def serve(
         )
         sys.stderr.flush()
         os._exit(0)
+
+
+def _lease_of(
+    folder: Path,
+    model: Configuration,
+    options: ServeOptions,
+    wait: Callable[..., Lease | None],
+) -> Lease | None:
+    """Return the lease of the shared folder, once no other process has it; None after a signal."""
+    assert options.standby is not None
+    shared = Path(options.standby)
+    standby = Standby(shared, seconds=options.lease_seconds)
+    check = partial(check_shared, folder, shared)
+    check()
+    lease = standby.poll()
+    if lease is None:
+        _LOG.info("waits as a standby", extra={"event": "standby", "holder": standby.holder})
+        warm_up(service_configuration(model))
+        lease = wait(standby, check=check)
+    if lease is not None:
+        _LOG.info("has the lease", extra={"event": "lease", "epoch": lease.epoch, "holder": standby.holder})
+        lease.keep(partial(os.kill, os.getpid(), signal.SIGTERM))
+    return lease
 
 
 def _limits(options: ServeOptions) -> Limits:
@@ -159,7 +198,12 @@ def _most_pending() -> int:
 
 
 def _loop(
-    folder: str, model: Configuration, options: ServeOptions, learners: Learners | None, waiting: Waiting
+    folder: str,
+    model: Configuration,
+    options: ServeOptions,
+    learners: Learners | None,
+    waiting: Waiting,
+    lease: Lease | None,
 ) -> Loop:
     """Return a loop that decides and learns."""
     loop = Loop(
@@ -173,6 +217,7 @@ def _loop(
         keep_log=None if options.keep_log is None else options.keep_log * 86400.0,
         learners=learners,
         compares=True,
+        lease=lease,
         deliver=waiting.deliver,
     )
     warm_up(loop.learner.workspace.configuration)
@@ -194,7 +239,10 @@ def _rank_server(folder: str, options: ServeOptions, waiting: Waiting) -> RankSe
 def _copies_of(folder: str, options: ServeOptions, front: Loop | RankServer) -> list[LogCopier]:
     """Return the copies of the log that are asked for; the loop reports their states."""
     copies: list[LogCopier] = []
-    if options.ship is not None:
+    shared = options.standby
+    if shared is not None and not is_same_folder(Path(folder), Path(shared)):
+        copies.append(FolderCopy(folder, front.log, shared, fence=front.log.fence))
+    if options.ship is not None and options.ship != shared:
         copies.append(FolderCopy(folder, front.log, options.ship))
     if options.log_topic is not None:
         from onlineauto.service.topics.log_topic import LogTopic

@@ -157,6 +157,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
     agreement: Annotated[Agreement, _at("board.agreement")]
     points: list[Point]
     segments: Annotated[list[SegmentSummary], _at("board.segments")]
+    epoch: Annotated[int, _gauge("Epoch of the lease with --standby; 0 without.", "epoch")]
     held_out: Annotated[int, _counter("Decisions of the control arm that have ended.", "learner.")]
     experiment: Annotated[ExperimentReport, _at("experiment")]
     loss_window_seconds: float = 0.0  # An answer is sent only after the disk has its record.

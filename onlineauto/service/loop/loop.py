@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,8 +29,9 @@ from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.learning.segments import SegmentSummary
 from onlineauto.service.learning.values import Agreement, Point, Value
 from onlineauto.service.log.segment_log import SegmentLog, call_all, read_record, sealed, taken_over
-from onlineauto.service.loop.folder import FolderLock, claim_folder
+from onlineauto.service.loop.folder import claim_folder
 from onlineauto.service.loop.front import WAITING, Front, SteadyClock, ignore_completion
+from onlineauto.service.loop.lease import lock_folder
 from onlineauto.service.options import Limits
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.log_copier import LogCopier
     from onlineauto.service.log.segment_log import Done
+    from onlineauto.service.loop.lease import Lease
 
 _LOG = logging.getLogger("onlineauto.service")
 _SILENT = 86400.0
@@ -195,6 +198,7 @@ class Loop(Front):
         segment_bytes: int = 64 << 20,
         learners: Learners | None = None,
         compares: bool = False,
+        lease: Lease | None = None,
         clock: Callable[[], float] | None = None,
         deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
     ) -> None:
@@ -206,10 +210,12 @@ class Loop(Front):
         self._again_at = self._took = 0.0
         self._switched = 0  # the position behind the latest switch to another model
         self._closing = False
-        self._held = FolderLock(folder)
+        self.lease = lease
+        self._held = lock_folder(Path(folder), lease)
         try:
             claim_folder(Path(folder))
             log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes, keep_damaged=True)
+            log.fence = None if lease is None else lease.check
             self.learner = LogLearner(folder, log, configuration, keep=keep, learners=learners)
         except OnlineautoError:
             self._held.release()
@@ -320,6 +326,8 @@ class Loop(Front):
             if self.failed is not None and time.monotonic() < self._again_at:
                 return 0
             try:
+                if self.lease is not None:
+                    self.lease.check()
                 taken = self.learner.step()
                 self._roll_back()
                 if self.learner.position >= self.log.durable:
@@ -368,11 +376,23 @@ class Loop(Front):
     @property
     def trouble(self) -> str:
         """The reason why the loop does not decide, learn or save, or ""."""
+        if self.lease is not None and (problem := self.lease.problem):
+            return problem
         if self.failed is not None:
             return super().trouble or f"learning has stopped: {self.failed}"
         return super().trouble or (
             "" if self.unsaved is None else f"the model cannot be saved: {self.unsaved}"
         )
+
+    @property
+    def writable(self) -> bool:
+        """True unless the log cannot be written at present, or another process may write it."""
+        return super().writable and (self.lease is None or not self.lease.problem)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the lease; 0 without one."""
+        return 0 if self.lease is None else self.lease.epoch
 
     @property
     def caught_up(self) -> bool:
@@ -394,7 +414,9 @@ class Loop(Front):
         self._commit.close()
         with self._learning:
             self._again_at = 0.0
-            for finish in (self._learn_the_rest, self.learner.close, self.log.close):
+            writes = self.lease is None or not self.lease.problem
+            close_learner = partial(self.learner.close, snapshot=writes)
+            for finish in (self._learn_the_rest, close_learner, self.log.close):
                 try:
                     finish()
                 except Exception as error:  # the process ends anyway, so the error is only logged
