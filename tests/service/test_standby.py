@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
 import time
+from contextlib import ExitStack
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from random import Random
 from typing import Any, Self
@@ -312,16 +315,26 @@ def test_an_incomplete_copy_is_not_continued(shared: Path) -> None:
 # -- processes ------------------------------------------------------------------------------------------
 
 
-class Load:
-    """Ranks and rewards at about 200 decisions a second, at whichever of two services answers."""
+RATE = 200.0
+"""Number of decisions a second."""
 
-    def __init__(self, urls: list[str], *, seed: int) -> None:
-        self.urls, self.seed = urls, seed
+
+def posted(client: HTTPConnection, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
+    client.request("POST", path, json.dumps(body))
+    answer = client.getresponse()
+    return answer.status, answer.read()
+
+
+class Load:
+    """Ranks and rewards at the rate, at whichever of two services answers."""
+
+    def __init__(self, ports: list[int], *, seed: int) -> None:
+        self.ports, self.seed = ports, seed
         self.ranked: dict[str, list[Any]] = {}
         self.rewarded: set[str] = set()
         self.answers: list[float] = []  # the times of the answers to ranks
         self.stop = threading.Event()
-        self.threads = [threading.Thread(target=self._run, args=(number,)) for number in range(6)]
+        self.threads = [threading.Thread(target=self._run, args=(number,)) for number in range(4)]
 
     def __enter__(self) -> Self:
         for thread in self.threads:
@@ -334,29 +347,30 @@ class Load:
             thread.join()
 
     def _run(self, number: int) -> None:
-        draw, at = Random(f"{self.seed} {number}"), 0
-        clients = [httpx.Client(base_url=url, timeout=30.0) for url in self.urls]
+        draw, at, due = Random(f"{self.seed} {number}"), 0, time.monotonic()
+        clients = [HTTPConnection("127.0.0.1", port, timeout=30.0) for port in self.ports]
         while not self.stop.is_set():
+            due = max(due + len(self.threads) / RATE, time.monotonic())
             event_id = f"{self.seed}-{number}-{draw.getrandbits(40)}"
             user = draw.choice(["tom", "ann"])
             actions = {each: {"topic": {each: 1}} for each in ("art", "sports", "music")}
             body = {"event_id": event_id, "context": {"user": {user: 1}}, "actions": actions}
             try:
-                answer = clients[at].post("/v1/rank", json=body)
-                if answer.status_code != 200:
+                status, text = posted(clients[at], "/v1/rank", body)
+                if status == 200:
+                    answer = json.loads(text)
+                    self.answers.append(time.monotonic())
+                    self.ranked[event_id] = [answer["action"], answer["probability"]]
+                    liked = float(answer["action"] == ("art" if user == "tom" else "music"))
+                    reward = {"event_id": event_id, "reward": liked, "key": "k"}
+                    if posted(clients[at], "/v1/reward", reward)[0] == 204:
+                        self.rewarded.add(event_id)
+                else:
                     at = 1 - at
-                    time.sleep(0.02)
-                    continue
-                self.answers.append(time.monotonic())
-                self.ranked[event_id] = [answer.json()["action"], answer.json()["probability"]]
-                liked = float(answer.json()["action"] == ("art" if user == "tom" else "music"))
-                reward = {"event_id": event_id, "reward": liked, "key": "k"}
-                if clients[at].post("/v1/reward", json=reward).status_code == 204:
-                    self.rewarded.add(event_id)
-            except httpx.TransportError:
+            except (OSError, HTTPException):
+                clients[at].close()
                 at = 1 - at
-                time.sleep(0.02)
-            time.sleep(0.02)
+            time.sleep(max(due - time.monotonic(), 0.0))
         for client in clients:
             client.close()
 
@@ -369,21 +383,21 @@ def is_standby(service: Service) -> bool:
 
 
 def taken_over(folder: Path, served: Path, kills: int, *, seconds: str) -> tuple[list[float], float]:
-    """Kill the learner under load, a standby each time; return the seconds without an answer, and the load."""
+    """Kill the learner under load, a standby each time; return the pauses and the load."""
     words = ("--standby", str(served), "--lease_seconds", seconds, "--reward_wait", "1")
     often = ("--snapshot_every", "0.5", "--publish_every", "0.1")
     ranked: dict[str, list[Any]] = {}
     rewarded: set[str] = set()
     pauses, rates = [], []
-    learner = Service(folder, *words, *often)
-    try:
-        learner.start().wait()
+    with ExitStack() as started:
+        learner = Service(folder, *words, *often).start().wait()
+        started.callback(learner.kill)
         for number in range(kills):
             standby = Service(served, *words, *often)
             standby.log = served.with_suffix(f".{number}.stderr")
-            standby.start()
+            started.callback(standby.start().kill)
             until(lambda: is_standby(standby), what=standby.log.read_text)  # noqa: B023
-            with Load([learner.url, standby.url], seed=number) as load:
+            with Load([learner.port, standby.port], seed=number) as load:
                 until(lambda: len(load.rewarded) > 200)
                 killed_at = time.monotonic()
                 rates.append(len(load.answers) / (killed_at - load.answers[0]))
@@ -396,8 +410,6 @@ def taken_over(folder: Path, served: Path, kills: int, *, seconds: str) -> tuple
             rewarded |= load.rewarded
             learner = standby
         until((served / "snapshot.oam").exists)
-    finally:
-        learner.kill()
     check(served, ranked, rewarded)
     assert latest_epoch(served) == kills + 1
     return pauses, min(rates)

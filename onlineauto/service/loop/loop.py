@@ -226,9 +226,17 @@ class Loop(Front):
         self._behind_at_first = log.end
         self.board = board_of(self.learner)
         self.experiment, self._reported = self.learner.experiment.report(), -1
+        self.traffic, self._watched = self.learner.traffic.summary(), -1
         self._learning = threading.RLock()
         now = clock()
-        self._done_at = {"learn": now, "publish": 0.0, "snapshot": now, "keep": now, "report": 0.0}
+        self._done_at = {
+            "learn": now,
+            "publish": 0.0,
+            "snapshot": now,
+            "keep": now,
+            "report": 0.0,
+            "traffic": 0.0,
+        }
         known = list(self.learner.workspace.layout.keys())
         super().__init__(
             folder,
@@ -504,6 +512,10 @@ class Loop(Front):
         if changes != self._reported and self._is_due("report", now, every.publish):
             self.experiment, self._reported = self.learner.experiment.report(), changes
             self._done_at["report"] = now
+        seen = self.learner.traffic.seen
+        if seen != self._watched and self._is_due("traffic", now, max(every.publish, 1.0)):
+            self.traffic, self._watched = self.learner.traffic.summary(), seen
+            self._done_at["traffic"] = now
         if self.unsaved is not None and time.monotonic() < self._again_at:
             return
         try:
