@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from onlineauto.errors import InputError, OnlineautoError
+from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.service.log.segment_log import replace_last_segment, sync_path
 from onlineauto.service.loop.folder import FolderIdentity, FolderLock, check_whole, promote_copy
 
@@ -240,7 +240,9 @@ class Standby:
 
     def __init__(self, folder: Path, *, seconds: float, clock: Callable[[], float] = _now) -> None:
         if not folder.is_dir():
-            raise InputError(f"the folder {folder} of --standby does not exist: make it where both can write")
+            raise OptionError(
+                f"the folder {folder} of --standby does not exist: make it where both can write"
+            )
         (folder / _FOLDER).mkdir(mode=0o700, exist_ok=True)
         self.folder, self.seconds, self.failures, self.holder = folder, seconds, 0, ""
         self._clock, self._seen, self._since = clock, (0, LeaseContent("", 0.0)), clock()
