@@ -138,9 +138,13 @@ def wait_for_lease(
 
         polling = asyncio.create_task(poll())
         polling.add_done_callback(lambda _: ended.set())
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(ended.set))
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = [
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(ended.set)) for number in numbers
+        ]
         await serve_until(ended, app, opened.dup(), lambda: None)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
         if polling.done():
             polling.result()  # raises the error that ended it
         polling.cancel()
