@@ -15,10 +15,9 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
 
 from onlineauto.errors import OnlineautoError
-from onlineauto.service.http.standby import StandbyMetrics
+from onlineauto.service.http.standby import metrics_of
 from onlineauto.service.http.status import COUNTERS, GAUGES, ServiceMetrics, status_of
 from onlineauto.service.learning.learner import Published
 from onlineauto.service.log.log_copier import CopyStatus
@@ -29,6 +28,8 @@ from tests.service.promql import Alerts, Samples, samples_of
 from tests.service.traffic import BEGIN, CONFIGURATION, TOPICS
 
 yaml = pytest.importorskip("yaml")
+
+pytestmark = pytest.mark.lane("ci")
 
 FILE = Path(__file__).resolve().parents[2] / "examples/service/helm/alerts.yaml"
 RULES = [rule for group in yaml.safe_load(FILE.read_text())["groups"] for rule in group["rules"]]
@@ -161,9 +162,8 @@ def copy_behind(service: SimulatedService) -> None:
 
 
 def scraped_standby(age: float) -> Samples:
-    registry = CollectorRegistry()
-    registry.register(StandbyMetrics(SimpleNamespace(age=age, failures=0)))  # type: ignore[arg-type]
-    return samples_of(generate_latest(registry).decode(), job="onlineauto", instance="standby")
+    standby: Any = SimpleNamespace(age=age, failures=0)
+    return samples_of(metrics_of(standby), job="onlineauto", instance="standby")
 
 
 def with_lease(service: SimulatedService, *, age: float | None) -> None:

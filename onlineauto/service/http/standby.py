@@ -8,10 +8,6 @@ import signal
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.registry import Collector
-
 from onlineauto.errors import OnlineautoError
 from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuard, Router
 from onlineauto.service.http.http_protocol import Connections, event_loop, serve_until
@@ -19,9 +15,7 @@ from onlineauto.service.http.wire import Reply, content_type, problem
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
-    from prometheus_client import Metric
+    from collections.abc import Callable, Collection, Mapping
 
     from onlineauto.service.http.endpoint import Request
     from onlineauto.service.http.tokens import Tokens
@@ -32,26 +26,17 @@ _POLLS: Final = 16.0
 _AGAIN: Final = 1.0
 
 
-class StandbyMetrics(Collector):
-    """The metrics of a standby."""
-
-    def __init__(self, standby: Standby) -> None:
-        self._standby = standby
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics."""
-        yield GaugeMetricFamily("onlineauto_standby", "1 if this process waits for the lease.", value=1.0)
-        age = GaugeMetricFamily(
-            "onlineauto_standby_lease_age_seconds",
-            "Of a standby: seconds since it saw the lease renewed.",
-            value=self._standby.age,
-        )
-        yield age
-        yield CounterMetricFamily(
-            "onlineauto_standby_failures",
-            "Of a standby: failed attempts to read the lease or to take it.",
-            value=self._standby.failures,
-        )
+def metrics_of(standby: Standby) -> str:
+    """Return the metrics of a standby, in the text format of Prometheus."""
+    metrics = (
+        ("standby", "gauge", "1 if this process waits for the lease.", 1.0),
+        ("standby_lease_age_seconds", "gauge", "Seconds since it saw the lease renewed.", standby.age),
+        ("standby_failures_total", "counter", "Failed attempts to read or to take it.", standby.failures),
+    )
+    return "".join(
+        f"# HELP onlineauto_{name} {meaning}\n# TYPE onlineauto_{name} {kind}\nonlineauto_{name} {value}\n"
+        for name, kind, meaning, value in metrics
+    )
 
 
 class _UnloggedGuard(RequestGuard):
@@ -65,8 +50,7 @@ class StandbyApplication(Router):
     """Reports that the process is a standby, and rejects all other requests with 503."""
 
     def __init__(self, standby: Standby, tokens: Tokens, hosts: Collection[str]) -> None:
-        self._standby, registry = standby, CollectorRegistry()
-        registry.register(StandbyMetrics(standby))
+        self._standby = standby
 
         async def alive(_request: Request) -> Reply:
             return Reply.text(f"ok: a standby; {standby.holder} serves\n")
@@ -75,7 +59,7 @@ class StandbyApplication(Router):
             return Reply.text(f"no: a standby; {standby.holder} serves\n", 503)
 
         async def prometheus(_request: Request) -> Reply:
-            return Reply(200, generate_latest(registry), content_type("text/plain; version=0.0.4"))
+            return Reply(200, metrics_of(standby).encode(), content_type("text/plain; version=0.0.4"))
 
         guard = _UnloggedGuard(tokens, lambda *_: None, hosts=hosts)
         handlers = (("/healthz", alive, None), ("/readyz", ready, None), ("/metrics", prometheus, "read"))

@@ -205,15 +205,7 @@ def lock_folder(folder: Path, lease: Lease | None) -> FolderLock:
 
 
 def check_shared(folder: Path, shared: Path) -> None:
-    """Check that a process with a folder may take the lease of a shared folder.
-
-    Raises
-    ------
-    InputError
-        It never may.
-    OSError
-        It may not now.
-    """
+    """Raise an `InputError` if a process with a folder may never take the lease, an `OSError` if not now."""
     if is_same_folder(folder, shared):
         if not latest_epoch(shared):
             FolderLock(folder).release()  # no service without a lease runs there
