@@ -38,6 +38,12 @@ class LoopOptions(VerbOptions):
     event: str | None = option(
         None, "Print the records of an event, and draw its action again.", metavar="ID"
     )
+    find: str | None = option(
+        None,
+        "Print the ids of the events whose context or actions have this name or value, such as the id of a "
+        "user. Their features can then be removed by --erase.",
+        metavar="TEXT",
+    )
     erase: str | None = option(
         None,
         "Remove the context and the features of these events from the log for good, and from the logs of "
@@ -107,6 +113,8 @@ def run(configuration: Configuration) -> int:
         _back_up(folder, log, Path(options.backup))
     elif options.export is not None:
         _export(log, options.export)
+    elif options.find is not None:
+        _print_found(log, options.find)
     elif options.event is not None:
         _print_event(log, options.event, app=options.app)
     else:
@@ -158,6 +166,22 @@ def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
                 print(
                     f"the action is {'' if drawn else 'not '}the one that its id and its probabilities give"
                 )
+
+
+def _print_found(log: SegmentLog, text: str) -> None:
+    """Print the ids of the events that have a name or a value among their features."""
+    from onlineauto.service.log.segment_log import read_record
+
+    wanted = msgspec.json.encode(text)
+    for position, line in log.lines(log.begin):
+        if wanted in line:
+            try:
+                record = read_record(line)
+            except InputError:
+                print(f"the record at {position} is damaged, and may belong to {text!r}", file=sys.stderr)
+                continue
+            if record.kind == "rank" and wanted in bytes(record.context):
+                print(record.event_id)
 
 
 def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
@@ -290,6 +314,7 @@ Examples:
   onlineauto loop ./loop
   onlineauto loop ./loop --export - | onlineauto --dsjson --cb_explore_adf -q ::
   onlineauto loop ./loop --event e1
+  onlineauto loop ./loop --find user-17
   onlineauto loop ./loop --erase e1,e2
   onlineauto loop ./learner ./rank1 ./rank2 --erase e1,e2
   onlineauto loop ./loop --fill_gaps

@@ -39,7 +39,8 @@ def serve_folder(
     folder: str, model: Configuration, options: ServeOptions, *, quiet: bool, **parts: Any
 ) -> None:
     """Serve a folder until a signal arrives; `parts` are further arguments of `serve`."""
-    for name, value in (("log_topic", options.log_topic), ("ship", options.ship)):
+    copied = (("log_topic", options.log_topic), ("ship", options.ship), ("standby", options.standby))
+    for name, value in copied:
         if value is not None and options.follow is not None:
             raise OptionError(f"--{name} is for the learner, whose log has the records of its rank servers")
     settings = options.settings()

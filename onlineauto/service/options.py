@@ -147,6 +147,13 @@ class ServeOptions:
         "most a moment behind. onlineauto loop --restore begins from it.",
         metavar="FOLDER",
     )
+    standby: str | None = option(
+        None,
+        "Folder that several processes share. One of them serves, and holds its lease; the others wait, and "
+        "one takes over if the lease is not renewed. It is FOLDER itself, or receives the copy of --ship.",
+        metavar="SHARED",
+    )
+    lease_seconds: float = option(4.0, "Seconds for which the lease of --standby is valid.", minimum=0.5)
     log_topic: str | None = option(
         None,
         "Topic of Kafka, BROKER:PORT/TOPIC, that receives the decisions and rewards of the log, too, at "

@@ -18,7 +18,7 @@ from onlineauto.service.loop.folder import FolderLock
 from onlineauto.service.loop.loop import Loop
 from onlineauto.workspace.workspace import Workspace
 from tests.service.serving import MODEL, Service
-from tests.service.traffic import CONFIGURATION, record, records
+from tests.service.traffic import CONFIGURATION, decision, record, records, reward
 
 
 def run_command(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -47,6 +47,8 @@ def run_command(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, st
         (["loop", "--cb_explore_adf", "--guardrails", "reward:rollback"], "give --control 5%"),
         (["loop", "--cb_explore_adf", "--guardrails", "reward", "--control", "1%"], "1.5% of the units"),
         (["loop", "--follow", "http://127.0.0.1:1", "--guardrails", "reward"], "settings of its learner"),
+        (["loop", "--follow", "http://127.0.0.1:1", "--standby", "x"], "--standby is for the learner"),
+        (["loop", "--cb_explore_adf", "--standby", "nowhere", "--port", "0"], "--standby does not exist"),
         (["loop", "--cb_explore_adf", "--tokens", "nowhere"], "there is no such file"),
         (["loop", "--cb_explore_adf", "--host", "no.such.host.invalid"], "there are no tokens"),
         (["loop", "--cb_explore_adf", "--prot", "1"], "--port"),
@@ -177,6 +179,18 @@ def test_events_are_erased_while_no_service_runs(tmp_path: Path, capfd: pytest.C
     assert b'"article"' not in b"".join(lines)
     assert b'"_tag":"politics"' in lines[0]
     assert run_command(capfd, "loop", str(folder), "--erase", "nobody")[0] == 1
+
+
+def test_the_events_of_a_user_are_found(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log = SegmentLog(tmp_path / "loop" / "log")
+    users = {"e1": "tom", "e2": "ann", "tom": "ann", "e3": "tom"}
+    log.append([decision(event_id, 1.0, user=user) for event_id, user in users.items()])
+    damaged = decision("e4", 1.0, user="tom").replace(b"e4", b"e5")
+    log.append([reward("e1", 2.0, 1.0), damaged, decision("e6", 1.0, user="tom")])
+    log.close()
+    code, out, err = run_command(capfd, "loop", str(tmp_path / "loop"), "--find", "tom")
+    assert (code, out.split()) == (0, ["e1", "e3", "e6"])
+    assert "is damaged, and may belong to 'tom'" in err
 
 
 def test_events_are_erased_in_the_logs_of_rank_servers_too(

@@ -34,11 +34,35 @@ def pods() -> dict[str, dict[str, Any]]:
     return {spec["containers"][0]["name"]: spec for spec in specs}
 
 
+def rendered(*values: str) -> str:
+    command = ["helm", "template", "onlineauto", str(FOLDER / "helm"), "--kube-version", "1.30.0"]
+    command += [word for value in values for word in ("--set", value)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 @pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
 def test_the_manifests_are_those_of_the_chart() -> None:
-    command = ["helm", "template", "onlineauto", str(FOLDER / "helm")]
-    rendered = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert rendered == (FOLDER / "kubernetes.yaml").read_text()
+    assert rendered() == (FOLDER / "kubernetes.yaml").read_text()
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+def test_a_chart_with_a_standby_and_monitoring() -> None:
+    text = rendered("learner.standby=true", "monitoring.enabled=true", "monitoring.labels.release=prometheus")
+    kinds = {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(text)}
+    learner = kinds["StatefulSet", "onlineauto-learner"]["spec"]
+    assert learner["replicas"] == 2
+    assert "volumeClaimTemplates" not in learner
+    args = learner["template"]["spec"]["containers"][0]["args"]
+    assert args[args.index("--standby") + 1] == args[1]
+    assert kinds["PersistentVolumeClaim", "onlineauto-loop"]["spec"]["accessModes"] == ["ReadWriteMany"]
+    assert "publishNotReadyAddresses" not in kinds["Service", "onlineauto-learner"]["spec"]
+    rules = kinds["PrometheusRule", "onlineauto"]
+    assert rules["spec"] == yaml.safe_load((FOLDER / "helm/alerts.yaml").read_text())
+    monitor = kinds["ServiceMonitor", "onlineauto"]
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    services = [each for (kind, _), each in kinds.items() if kind == "Service"]
+    wanted = monitor["spec"]["selector"]["matchLabels"]
+    assert all(wanted.items() <= each["metadata"]["labels"].items() for each in services)
 
 
 def test_the_manifests_refer_to_what_they_define() -> None:

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import logging
 import os
+import signal
 import sys
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -13,7 +14,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.service.http.app import application
 from onlineauto.service.http.endpoint import Waiting
 from onlineauto.service.http.http_protocol import (
@@ -26,9 +27,11 @@ from onlineauto.service.http.http_protocol import (
     run_until_signal,
 )
 from onlineauto.service.http.loops import loops_application
+from onlineauto.service.http.standby import wait_for_lease
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.join.join import BYTES_PER_DECISION
 from onlineauto.service.loop.folder import FolderCopy
+from onlineauto.service.loop.lease import Standby, check_shared, is_same_folder
 from onlineauto.service.loop.loop import Every, Loop, service_configuration
 from onlineauto.service.loop.loops import Loops, loop_names
 from onlineauto.service.loop.rank_server import HttpUpstream, RankServer, warm_up
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from onlineauto.service.http.status import ServiceMetrics
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.log_copier import LogCopier
+    from onlineauto.service.loop.lease import Lease
     from onlineauto.service.loop.loops import Deliver
     from onlineauto.service.options import ServeOptions
 
@@ -135,21 +139,28 @@ def serve(
     alone = _only_for_default(folder, options)
     reserved = _FILES * (options.max_open_loops + 1)
     limits = ConnectionLimits(most=most_connections(options.max_connections, reserved))
-    with bind_socket(options.host, options.port) as opened:
+    with bind_socket(options.host, options.port) as opened, ExitStack() as ending:
         hosts, most = (*OWN_HOSTS, options.host), options.max_requests  # hosts: while there are no tokens
+        lease = None
+        if options.standby is not None:
+            wait = partial(wait_for_lease, opened=opened, tokens=tokens, hosts=hosts)
+            lease = _lease_of(Path(folder), model, options, wait)
+            if lease is None:  # a signal has ended the standby
+                return
+            ending.callback(lease.release)
         front: Loop | RankServer
         app: Application
         if options.follow is not None:
             front = _rank_server(folder, options, waiting)
             app = application(front, waiting, tokens=tokens, most=most, hosts=hosts)
         elif make_handlers is not None:
-            front = _loop(folder, model, options, learners, waiting)
+            front = _loop(folder, model, options, learners, waiting, lease)
             app = application(
                 front, waiting, tokens=tokens, most=most, hosts=hosts, make_handlers=make_handlers
             )
         else:
             loops = Loops(folder, partial(_named_loop, most=options.max_open_loops), inherited=inherited)
-            front = _loop(folder, model, options, learners, waiting)
+            front = _loop(folder, model, options, learners, waiting, lease)
             app = loops_application(
                 front,
                 waiting,
@@ -171,6 +182,7 @@ def serve(
             "address": address_of(options.host, opened),
             "folder": folder,
             "follows": options.follow,
+            "epoch": 0 if lease is None else lease.epoch,
             "options": front.join.settings.options,
             "tokens": bool(tokens),
             "model": front.published.name,
@@ -187,6 +199,8 @@ def serve(
                 front.close()
                 raise
             run_until_signal(app, opened, partial(_LOG.info, "serving", extra=about))
+        if lease is not None and lease.lost:
+            raise InputError(f"this process no longer serves: {lease.problem}")
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
     end_telemetry()
     if app.is_abandoned:
@@ -200,7 +214,8 @@ def serve(
 
 def _only_for_default(folder: str, options: ServeOptions) -> str:
     """Return the option with which a service has no other loops than the default, or ""."""
-    values = (("--follow", options.follow), ("--ship", options.ship), ("--log_topic", options.log_topic))
+    named = ("follow", "ship", "log_topic", "standby")
+    values = tuple((f"--{name}", getattr(options, name)) for name in named)
     alone = next((name for name, value in values if value is not None), "")
     if alone and (names := loop_names(folder)):
         raise OptionError(
@@ -227,6 +242,29 @@ def _warm_up_once(command: str) -> None:
     warm_up(REGISTRY.parse(command))
 
 
+def _lease_of(
+    folder: Path,
+    model: Configuration,
+    options: ServeOptions,
+    wait: Callable[..., Lease | None],
+) -> Lease | None:
+    """Return the lease of the shared folder, once no other process has it; None after a signal."""
+    assert options.standby is not None
+    shared = Path(options.standby)
+    standby = Standby(shared, seconds=options.lease_seconds)
+    check = partial(check_shared, folder, shared)
+    check()
+    lease = standby.poll()
+    if lease is None:
+        _LOG.info("waits as a standby", extra={"event": "standby", "holder": standby.holder})
+        warm_up(service_configuration(model))
+        lease = wait(standby, check=check)
+    if lease is not None:
+        _LOG.info("has the lease", extra={"event": "lease", "epoch": lease.epoch, "holder": standby.holder})
+        lease.keep(partial(os.kill, os.getpid(), signal.SIGTERM))
+    return lease
+
+
 def _limits(options: ServeOptions) -> Limits:
     return Limits(
         body_bytes=options.max_body,
@@ -245,11 +283,18 @@ def _most_pending() -> int:
 
 
 def _loop(
-    folder: str, model: Configuration, options: ServeOptions, learners: Learners | None, waiting: Waiting
+    folder: str,
+    model: Configuration,
+    options: ServeOptions,
+    learners: Learners | None,
+    waiting: Waiting,
+    lease: Lease | None,
 ) -> Loop:
     """Return the loop of a service that decides and learns."""
     settings, deliver = options.settings(), waiting.deliver
-    loop = open_loop(folder, model, options, settings=settings, deliver=deliver, learners=learners)
+    loop = open_loop(
+        folder, model, options, settings=settings, deliver=deliver, learners=learners, lease=lease
+    )
     warm_up(loop.learner.workspace.configuration)
     return loop
 
@@ -262,6 +307,7 @@ def open_loop(
     settings: Mapping[str, Any],
     deliver: Deliver,
     learners: Learners | None = None,
+    lease: Lease | None = None,
 ) -> Loop:
     """Return a loop with the options of `serve`; `settings` replace those in its log."""
     return Loop(
@@ -275,6 +321,7 @@ def open_loop(
         keep_log=None if options.keep_log is None else options.keep_log * 86400.0,
         learners=learners,
         compares=True,
+        lease=lease,
         deliver=deliver,
     )
 
@@ -294,7 +341,10 @@ def _rank_server(folder: str, options: ServeOptions, waiting: Waiting) -> RankSe
 def _copies_of(folder: str, options: ServeOptions, front: Loop | RankServer) -> list[LogCopier]:
     """Return the copies of the log that are asked for; the loop reports their states."""
     copies: list[LogCopier] = []
-    if options.ship is not None:
+    shared = options.standby
+    if shared is not None and not is_same_folder(Path(folder), Path(shared)):
+        copies.append(FolderCopy(folder, front.log, shared, fence=front.log.fence))
+    if options.ship is not None and options.ship != shared:
         copies.append(FolderCopy(folder, front.log, options.ship))
     if options.log_topic is not None:
         from onlineauto.service.topics.log_topic import LogTopic

@@ -23,6 +23,7 @@ from onlineauto.service.http.http_protocol import Connections
 from onlineauto.service.join.join import BYTES_PER_DECISION, JoinSettings
 from onlineauto.service.learning.experiment import ExperimentReport
 from onlineauto.service.learning.segments import SegmentSummary
+from onlineauto.service.learning.traffic import VanishedFeature
 from onlineauto.service.learning.values import Agreement, Point, Value
 from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.loop.loop import ChampionChange, LiveConfigSummary
@@ -93,6 +94,7 @@ class FrontStatus(msgspec.Struct, frozen=True, kw_only=True):
     unmatched_costs: Annotated[
         int, _counter("Costs that were reported for no known decision.", "join.pacing.unmatched")
     ]
+    disk_free_share: Annotated[float, _gauge("Free share of the disk of the folder.", "disk_free_share")]
     time: Annotated[float, _at("clock")]
 
 
@@ -132,6 +134,17 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         decisions in it, and of those whose cheapest action costs more than the budget.
     action_costs : mapping of str to float
         The mean reported cost of each action.
+    epoch : int
+        The epoch of the lease with --standby; 0 without.
+    choice_entropy, floor_share : float
+        Of the latest decisions: the entropy of the actions with the highest probability, from 0 to 1, and the
+        share whose action had the lowest probability.
+    reward_share, reward_share_long_run : float
+        The share of the latest 500 and 50,000 decisions that got a reward.
+    vanished : list of VanishedFeature
+        Namespaces and features of the context that were in the decisions of each hour, and are no longer.
+    warnings : list of str
+        What is unusual in the latest decisions, with a likely cause.
     copies : list of CopyStatus
         The copies of the log in another folder or in a topic, and how far they are behind.
     route : RouteStatus
@@ -180,6 +193,27 @@ class Status(FrontStatus, frozen=True, kw_only=True):
     agreement: Annotated[Agreement, _at("board.agreement")]
     points: list[Point]
     segments: Annotated[list[SegmentSummary], _at("board.segments")]
+    epoch: Annotated[int, _gauge("Epoch of the lease with --standby; 0 without.", "epoch")]
+    choice_entropy: Annotated[
+        float,
+        _gauge(
+            "Entropy of the preferred actions: 0 if it is one for all, 1 if all are as frequent.",
+            "traffic.",
+        ),
+    ]
+    floor_share: Annotated[
+        float, _gauge("Share of the latest decisions whose action had the lowest probability.", "traffic.")
+    ]
+    features_vanished: Annotated[
+        int,
+        _gauge("Namespaces and features that were in each hour, and are no longer.", "traffic.n_vanished"),
+    ]
+    reward_share: Annotated[float, _gauge("Share of the latest decisions that got a reward.", "traffic.")]
+    reward_share_long_run: Annotated[
+        float, _gauge("Share of the latest 50,000 decisions that got a reward.", "traffic.")
+    ]
+    vanished: Annotated[list[VanishedFeature], _at("traffic.")]
+    warnings: Annotated[list[str], _at("traffic.")]
     held_out: Annotated[int, _counter("Decisions of the control arm that have ended.", "learner.")]
     experiment: Annotated[ExperimentReport, _at("experiment")]
     loss_window_seconds: float = 0.0  # An answer is sent only after the disk has its record.

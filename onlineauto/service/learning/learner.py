@@ -26,6 +26,7 @@ from onlineauto.service.learning.evaluate import is_explored, label_line
 from onlineauto.service.learning.experiment import CONTROL, TREATMENT, Experiment, LabelledDecision
 from onlineauto.service.learning.rounds import ANY, PlannedRounds, valid_blocks
 from onlineauto.service.learning.segments import Segments
+from onlineauto.service.learning.traffic import TrafficWatch
 from onlineauto.service.learning.values import Values
 from onlineauto.service.log.segment_log import read_record
 from onlineauto.workspace.model_file import replace_file
@@ -210,6 +211,7 @@ class _State(msgspec.Struct):
     held_out: int
     experiment: dict[str, Any]
     segments: dict[str, Any]
+    traffic: dict[str, Any] = {}
 
 
 class _LostError(InputError):
@@ -295,6 +297,7 @@ class LogLearner:
         for entry in replay(self.join, self.log, self.position):
             for ended in entry.ended:
                 self.waited += ended.waited
+                self.traffic.take_reward(rewarded=ended.rewarded)
                 decided = self._labelled_decision(ended)
                 if decided is None:
                     continue
@@ -392,6 +395,7 @@ class LogLearner:
             self.held_out,
             self.experiment.state(),
             self.segments.state(),
+            self.traffic.state(),
         )
         return {"service": msgspec.structs.asdict(state)}
 
@@ -449,6 +453,7 @@ class LogLearner:
         self.position, self.waited = self.log.begin, 0.0
         self.learnt = self.faulty = self.skipped = self.held_out = self._used = 0
         self.experiment, self.segments = Experiment(self._settings), Segments()
+        self.traffic = TrafficWatch()
         self.latest: list[Skipped] = []
 
     def _restore(self, path: Path) -> None:
@@ -458,7 +463,7 @@ class LogLearner:
             state = msgspec.convert(stored["service"], _State)
             join, values = Join.of(state.join), Values.of(state.values)
             experiment = Experiment.of(state.experiment)
-            segments = Segments.of(state.segments)
+            segments, traffic = Segments.of(state.segments), TrafficWatch(state.traffic)
         except (KeyError, ValueError, StructError) as error:
             raise InputError(f"{path} is not a snapshot of a service: {error}") from None
         if not self.log.begin <= state.position <= self.log.end:
@@ -474,6 +479,7 @@ class LogLearner:
         self.learnt, self.faulty, self._used = state.learnt, state.faulty, state.used
         self.skipped, self.latest = state.skipped, state.latest
         self.held_out, self.experiment, self.segments = state.held_out, experiment, segments
+        self.traffic = traffic
         self._journal.open(*state.journal)
         self._begin(workspace, stored)
 
@@ -540,6 +546,7 @@ class LogLearner:
             self._skip(skipped_at(self.log, ended.position, error))
             return None
         explored = is_explored(line)
+        self.traffic.take(record, explored=explored)
         if explored and record.arm in ("", TREATMENT):
             self.segments.take(record, ended.reward)
         return LabelledDecision(ended.position, labels, explored, record.arm, record.bucket, record.epoch)

@@ -129,6 +129,10 @@ class SegmentLog:
         keep_damaged: bool = False,
     ) -> None:
         self._keep_damaged = keep_damaged
+        # Raises an error if another process may write; called before a write, and before records count.
+        self.fence: Callable[[], object] | None = None
+        # Writes the records up to a position elsewhere, before they count.
+        self.mirror: Callable[[int], object] | None = None
         self.folder, self.segment_bytes, self.torn = Path(folder), segment_bytes, 0
         self._file = -1
         self._is_torn = False
@@ -153,6 +157,8 @@ class SegmentLog:
 
     def append(self, lines: Sequence[bytes]) -> None:
         """Write lines behind the last one, in one call; `sync` waits until the disk has them."""
+        if self.fence is not None:
+            self.fence()
         if self._is_torn:
             self.cut_back()
         if self.end - self._starts[-1] >= self.segment_bytes:
@@ -167,6 +173,10 @@ class SegmentLog:
         """Wait until the disk has confirmed everything that was appended."""
         end = self.end
         os.fdatasync(self._file)
+        if self.mirror is not None:
+            self.mirror(end)
+        if self.fence is not None:
+            self.fence()
         self.durable = end
 
     def cut_back(self) -> None:
@@ -363,6 +373,16 @@ def sync_path(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def replace_last_segment(folder: Path) -> None:
+    """Replace the last segment of a log by a copy; what another process has open is then a removed file."""
+    for path in sorted(folder.glob(SEGMENTS))[-1:]:
+        copy = path.with_suffix(".new")
+        shutil.copy2(path, copy)
+        sync_path(copy)
+        copy.replace(path)
+        sync_path(folder)
 
 
 def fill_gaps(folder: Path) -> list[tuple[int, int]]:

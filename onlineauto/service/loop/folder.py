@@ -11,6 +11,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import threading
 import time
 from contextlib import suppress
 from functools import partial
@@ -33,6 +34,7 @@ from onlineauto.service.log.segment_log import (
 from onlineauto.workspace.model_file import read_file, replace_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
 _CHUNK: Final = 1 << 20
@@ -44,6 +46,7 @@ _SNAPSHOT: Final = "snapshot.oam"
 _MODELS: Final = ("[0-9]" * 12 + "*.oam", "put-*.oam")
 """The names of models of a history; other models in the folder of a copy are not removed."""
 
+_NAMES_MODEL: Final = b'{"Type":"model"'
 _NAME: Final = "identity.json"
 _FORMAT: Final = 1
 NAMED_FILES: Final = ("models/*.oam", "rounds", "tokens", "source", "model", "loop.json")
@@ -52,12 +55,19 @@ SERVICE_FILES: Final = ("snapshot.oam", f"log/{SEGMENTS}", "journals/*.jsonl", *
 
 
 class FolderLock:
-    """Locks a folder for this process, until `release` or the end of the process."""
+    """Locks a folder for this process, until `release` or the end of the process.
 
-    def __init__(self, folder: str | os.PathLike[str], *, use: str = "runs in") -> None:
+    With `replace`, the lock of another process is replaced: that process has lost its lease.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, use: str = "runs in", replace: bool = False
+    ) -> None:
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
             self._path = Path(folder) / "lock"
+            if replace:
+                self._path.unlink(missing_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise InputError(f"cannot use the folder {folder}: {error.strerror}") from None
@@ -130,6 +140,13 @@ def claim_folder(folder: Path) -> None:
         )
 
 
+def promote_copy(folder: Path) -> None:
+    """Make the copy of a service a service, in place; the first service can no longer copy to it."""
+    identity = check_whole(folder)
+    if identity is not None and identity.kind == "copy":
+        FolderIdentity((secrets.token_hex(8), *identity.ids)).write(folder)
+
+
 def service_file_in(folder: Path) -> str:
     """Return the name of a file or a folder as a service has it, or ""."""
     names = (*(pattern.partition("/")[0] for pattern in SERVICE_FILES), _NAME)
@@ -144,12 +161,21 @@ class FolderCopy(LogCopier):
     """Copies the folder of a service to an existing folder: if its disk is away, no other one is begun.
 
     `__enter__` raises `OtherLogError` if the folder must not be overwritten. Other problems are failures.
+    With `fence`, the copy has each record before the record counts, and a problem at the start is an error;
+    `fence` raises one if another process may write to the folder.
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], log: SegmentLog, target: str | os.PathLike[str]
+        self,
+        folder: str | os.PathLike[str],
+        log: SegmentLog,
+        target: str | os.PathLike[str],
+        *,
+        fence: Callable[[], object] | None = None,
     ) -> None:
         super().__init__(log, str(target))
+        self._fence = fence
+        self._writing, self._copying = threading.RLock(), threading.Lock()  # of the log; of other files
         self._from, self._to = Path(folder), Path(target)
         self._copy: SegmentLog | None = None
         self._lock: FolderLock | None = None
@@ -160,11 +186,17 @@ class FolderCopy(LogCopier):
     def __enter__(self) -> Self:
         """Open the copy, if its disk is there, and start the thread."""
         try:
-            self._open()
+            self._open(self.log.durable)
+            if self._fence is not None:
+                self.step()
+                self.log.mirror = self._mirror
         except OtherLogError:
             self.close()
             raise
         except (InputError, OSError) as error:
+            if self._fence is not None:
+                self.close()
+                raise InputError(f"the log cannot be copied to {self._to}: {error}") from None
             self.failed(error)
         return super().__enter__()
 
@@ -177,8 +209,7 @@ class FolderCopy(LogCopier):
     def step(self) -> int:
         """Copy what is new; return 0, since a step copies all of it."""
         try:
-            copy = self._open()
-            self._copy_log(copy)
+            copy = self._copy_log()
             self._copy_snapshot(copy)
             for path in (path for names in _MODELS for path in (self._to / "models").glob(names)):
                 if not (self._from / "models" / path.name).exists():
@@ -189,11 +220,24 @@ class FolderCopy(LogCopier):
             raise
         return 0
 
-    def _copy_log(self, copy: SegmentLog) -> None:
+    def _copy_log(self) -> SegmentLog:
         """Append the records that are durable now to the copy, after the models that they name."""
-        end, most = self.log.durable, min(_CHUNK, self.log.segment_bytes)
-        for path in (path for pattern in NAMED_FILES for path in self._from.glob(pattern)):
-            self._copy_file(path.relative_to(self._from))
+        end = self.log.durable
+        with self._writing:
+            self._open(end)
+        self._copy_named_files()
+        with self._writing:
+            copy = self._open(end)
+            self._append(copy, end)
+        return copy
+
+    def _copy_named_files(self) -> None:
+        with self._copying:
+            for path in (path for pattern in NAMED_FILES for path in self._from.glob(pattern)):
+                self._copy_file(path.relative_to(self._from))
+
+    def _append(self, copy: SegmentLog, end: int) -> None:
+        most = min(_CHUNK, self.log.segment_bytes)
         while self.position < end:
             lines, size = [], 0
             for _, line in self.log.lines(self.position, end):
@@ -201,9 +245,22 @@ class FolderCopy(LogCopier):
                 size += len(line)
                 if size >= most:
                     break
+            if self.log.mirror is not None and any(line.startswith(_NAMES_MODEL) for line in lines):
+                self._copy_named_files()
             copy.append(lines)
             copy.sync()
             self.position = copy.end
+
+    def _mirror(self, end: int) -> None:
+        """Append the records that the log is about to confirm; an error leaves the copy without them."""
+        with self._writing:
+            copy = self._open(end)
+            try:
+                self._append(copy, end)
+            except BaseException:
+                with suppress(OSError):
+                    copy.cut_back()
+                raise
 
     def _copy_snapshot(self, copy: SegmentLog) -> None:
         """Replace the snapshot, and remove the records before it that the log no longer has."""
@@ -217,11 +274,14 @@ class FolderCopy(LogCopier):
         for journal in (self._from / "journals").glob("*.jsonl"):
             self._copy_file(journal.relative_to(self._from))
         self.log.refresh()
-        self._copy_log(copy)
+        self._copy_log()
+        if self._fence is not None:
+            self._fence()
         new.replace(self._to / _SNAPSHOT)
         sync_path(self._to)
         self._versions[_SNAPSHOT] = version
-        copy.remove_first(copy.old_segments(begin))
+        with self._writing:
+            copy.remove_first(copy.old_segments(begin))
         self._snapshot_at = now + _SHARE * (time.monotonic() - now)
 
     def _copy_file(self, name: Path) -> None:
@@ -232,8 +292,11 @@ class FolderCopy(LogCopier):
             _copy(path, self._to / name)
             self._versions[str(name)] = version
 
-    def _open(self) -> SegmentLog:
-        """Return the copy of the log, opened again if it was moved or has failed; reject any other folder."""
+    def _open(self, end: int) -> SegmentLog:
+        """Return the copy of the log, opened again if it was moved or has failed; reject any other folder.
+
+        `end` is the position up to which the copy may have the log.
+        """
         in_place = self._lock is not None and self._lock.is_in_place()
         if self._copy is not None and in_place and self.position >= self.log.begin:
             segment, _ = self._copy.place_of(self._copy.end)
@@ -262,10 +325,11 @@ class FolderCopy(LogCopier):
             self._identify(whole=False)
             (segments / f"{self.log.begin:020d}.dsjson").touch(mode=0o600)
         copy = self._copy = SegmentLog(segments, segment_bytes=self.log.segment_bytes, keep_damaged=True)
-        if copy.end > self.log.durable:
+        copy.fence = self._fence
+        if copy.end > end:
             raise OtherLogError(
                 f"{self._to} has the log up to position {copy.end}, and {self._from} only up to "
-                f"{self.log.durable}: restore the folder from it, or name an empty folder"
+                f"{end}: restore the folder from it, or name an empty folder"
             )
         begin = max(copy.begin, self.log.begin, copy.end - _COMPARED)
         if (
@@ -283,7 +347,7 @@ class FolderCopy(LogCopier):
             copy.close()
             for path in sorted(segments.glob(SEGMENTS)):  # what is left at any instant is a log
                 path.unlink()
-            return self._open()
+            return self._open(end)
         self.position = copy.end
         return copy
 
@@ -314,14 +378,15 @@ class FolderCopy(LogCopier):
 
     def close(self) -> None:
         """Close and unlock the copy; the next step opens it again."""
-        copy, self._copy, lock, self._lock = self._copy, None, self._lock, None
-        self._versions.clear()  # another disk may be there next time
-        try:
-            if copy is not None:
-                copy.close()
-        finally:
-            if lock is not None:
-                lock.release()
+        with self._writing:
+            copy, self._copy, lock, self._lock = self._copy, None, self._lock, None
+            self._versions.clear()  # another disk may be there next time
+            try:
+                if copy is not None:
+                    copy.close()
+            finally:
+                if lock is not None:
+                    lock.release()
 
 
 class Restored(NamedTuple):

@@ -7,8 +7,10 @@ submitted.
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -278,6 +280,14 @@ class Front:
     def writable(self) -> bool:
         """True unless the log cannot be written at present."""
         return self._commit.failed is None
+
+    @property
+    def disk_free_share(self) -> float:
+        """The free share of the disk of the folder; 0 if it cannot be found out."""
+        with suppress(OSError):
+            usage = shutil.disk_usage(self.folder)
+            return usage.free / max(usage.total, 1)
+        return 0.0
 
     @property
     def queued(self) -> int:

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,8 +29,9 @@ from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.learning.segments import SegmentSummary
 from onlineauto.service.learning.values import Agreement, Point, Value
 from onlineauto.service.log.segment_log import SegmentLog, call_all, read_record, sealed, taken_over
-from onlineauto.service.loop.folder import FolderLock, claim_folder
+from onlineauto.service.loop.folder import claim_folder
 from onlineauto.service.loop.front import WAITING, Front, SteadyClock, ignore_completion
+from onlineauto.service.loop.lease import lock_folder
 from onlineauto.service.options import Limits
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.log_copier import LogCopier
     from onlineauto.service.log.segment_log import Done
+    from onlineauto.service.loop.lease import Lease
     from onlineauto.service.loop.route_status import RouteStatus
 
 _LOG = logging.getLogger("onlineauto.service")
@@ -197,6 +200,7 @@ class Loop(Front):
         segment_bytes: int = 64 << 20,
         learners: Learners | None = None,
         compares: bool = False,
+        lease: Lease | None = None,
         clock: Callable[[], float] | None = None,
         deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
     ) -> None:
@@ -209,11 +213,13 @@ class Loop(Front):
         self._again_at = self._took = 0.0
         self._switched = 0  # the position behind the latest switch to another model
         self._closing = False
-        self._held = FolderLock(folder)
+        self.lease = lease
+        self._held = lock_folder(Path(folder), lease)
         with ExitStack() as failing:
             failing.callback(self._held.release)
             claim_folder(Path(folder))
             log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes, keep_damaged=True)
+            log.fence = None if lease is None else lease.check
             failing.callback(log.close)
             self.learner = LogLearner(folder, log, configuration, keep=keep, learners=learners)
             failing.callback(self.learner.close, snapshot=False)
@@ -230,9 +236,17 @@ class Loop(Front):
         self._behind_at_first = log.end
         self.board = board_of(self.learner)
         self.experiment, self._reported = self.learner.experiment.report(), -1
+        self.traffic, self._watched = self.learner.traffic.summary(), -1
         self._learning = threading.RLock()
         now = clock()
-        self._done_at = {"learn": now, "publish": 0.0, "snapshot": now, "keep": now, "report": 0.0}
+        self._done_at = {
+            "learn": now,
+            "publish": 0.0,
+            "snapshot": now,
+            "keep": now,
+            "report": 0.0,
+            "traffic": 0.0,
+        }
         known = list(self.learner.workspace.layout.keys())
         super().__init__(
             folder,
@@ -326,6 +340,8 @@ class Loop(Front):
             if self.failed is not None and time.monotonic() < self._again_at:
                 return 0
             try:
+                if self.lease is not None:
+                    self.lease.check()
                 taken = self.learner.step()
                 self._roll_back()
                 if self.learner.position >= self.log.durable:
@@ -374,11 +390,23 @@ class Loop(Front):
     @property
     def trouble(self) -> str:
         """The reason why the loop does not decide, learn or save, or ""."""
+        if self.lease is not None and (problem := self.lease.problem):
+            return problem
         if self.failed is not None:
             return super().trouble or f"learning has stopped: {self.failed}"
         return super().trouble or (
             "" if self.unsaved is None else f"the model cannot be saved: {self.unsaved}"
         )
+
+    @property
+    def writable(self) -> bool:
+        """True unless the log cannot be written at present, or another process may write it."""
+        return super().writable and (self.lease is None or not self.lease.problem)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the lease; 0 without one."""
+        return 0 if self.lease is None else self.lease.epoch
 
     @property
     def caught_up(self) -> bool:
@@ -400,7 +428,9 @@ class Loop(Front):
         self._commit.close()
         with self._learning:
             self._again_at = 0.0
-            for finish in (self._learn_the_rest, self.learner.close, self.log.close):
+            writes = self.lease is None or not self.lease.problem
+            close_learner = partial(self.learner.close, snapshot=writes)
+            for finish in (self._learn_the_rest, close_learner, self.log.close):
                 try:
                     finish()
                 except Exception as error:  # the process ends anyway, so the error is only logged
@@ -490,6 +520,10 @@ class Loop(Front):
         if changes != self._reported and self._is_due("report", now, every.publish):
             self.experiment, self._reported = self.learner.experiment.report(), changes
             self._done_at["report"] = now
+        seen = self.learner.traffic.seen
+        if seen != self._watched and self._is_due("traffic", now, max(every.publish, 1.0)):
+            self.traffic, self._watched = self.learner.traffic.summary(), seen
+            self._done_at["traffic"] = now
         if self.unsaved is not None and time.monotonic() < self._again_at:
             return
         try:

@@ -47,7 +47,15 @@ _TAKEN: Final = frozenset(
 )
 """Names of files and folders that a service has in its folder."""
 _OF_PROCESS: Final = ("host", "port", "tokens", "max_connections", "max_open_loops", "close_idle")
-_OF_DEFAULT: Final = ("follow", "ship", "log_topic", "client_settings", "learners")
+_OF_DEFAULT: Final = (
+    "follow",
+    "ship",
+    "standby",
+    "lease_seconds",
+    "log_topic",
+    "client_settings",
+    "learners",
+)
 _OF_SERVICE: Final = frozenset({*_OF_PROCESS, *_OF_DEFAULT})
 _SERVE: Final = Registry((ServeOptions, *REGISTRY.groups))
 AGAIN: Final = 60.0

@@ -37,6 +37,17 @@ securityContext:
   seccompProfile: {type: RuntimeDefault}
 {{- end }}
 
+{{- define "onlineauto.claim" -}}
+spec:
+  accessModes: [{{ ternary "ReadWriteMany" "ReadWriteOnce" .Values.learner.standby }}]
+  {{- with .Values.learner.storageClass }}
+  storageClassName: {{ . }}
+  {{- end }}
+  resources:
+    requests:
+      storage: {{ .Values.learner.storage }}
+{{- end }}
+
 {{- define "onlineauto.volumes" -}}
 - name: tokens
   secret:
