@@ -132,7 +132,7 @@ def _append(listing: Listing, cell: np.uint64, value: F32, n: int) -> int:
     return n + 1
 
 
-list_pair, list_triple = make_pair_loop(_append), make_triple_loop(_append)
+_list_pair, _list_triple = make_pair_loop(_append), make_triple_loop(_append)
 
 
 @inline_kernel
@@ -213,10 +213,10 @@ def cross_product(
     one, two = scratch.factors[0], scratch.factors[1]
     first, second = (one.start, one.end), (two.start, two.end)
     if order == 2:
-        return list_pair(listing, features, listing.mask, (first, second), two.repeats, n)
+        return _list_pair(listing, features, listing.mask, (first, second), two.repeats, n)
     three = scratch.factors[2]
     runs, same_run = (first, second, (three.start, three.end)), (two.repeats, three.repeats)
-    return list_triple(listing, features, listing.mask, runs, same_run, n)
+    return _list_triple(listing, features, listing.mask, runs, same_run, n)
 
 
 @inline_kernel

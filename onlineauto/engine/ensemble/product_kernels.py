@@ -324,20 +324,18 @@ def learn_cells(
     prediction.
     """
     error, total = noisy_error
-    initial = np.float32(initial_variance)
     for i in range(end):
-        spread = spreads[cells[i]]
-        spread = initial if spread == 0 else spread  # without a branch, which would often be mispredicted
-        spreads[cells[i]] = spread
+        if spreads[cells[i]] == 0:
+            spreads[cells[i]] = initial_variance
         error -= weights[cells[i]]
-        total += spread
+        total += spreads[cells[i]]
     if not math.isfinite(error):
         return error
     step, less = error / total, 1.0 / total
     for i in range(end):
-        before = np.float64(spreads[cells[i]])
-        learnt = weights[cells[i]] + before * step
+        spread = np.float64(spreads[cells[i]])
+        learnt = weights[cells[i]] + spread * step
         weights[cells[i]] = min(max(learnt, -_LARGEST), _LARGEST)
-        updated = (before - before * (before * less)) * (1.0 / KEEPS)
+        updated = (spread - spread * (spread * less)) * (1.0 / KEEPS)
         spreads[cells[i]] = min(max(updated, SURE), initial_variance)
     return error

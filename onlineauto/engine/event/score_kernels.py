@@ -1,8 +1,6 @@
 """Scores of all actions of an event, for all live configs; terms that actions share are added up once.
 
 The features and products of the shared line are the same for every action, so they are summed once per event.
-Small products are listed before they are added up: a loop over many cells lets the processor fetch several of
-them at once, while a product of few features would wait for each.
 An action that has features of its own in a shared namespace is summed term by term, in the order of its
 features. With the quirk `adds_in_order` every action is summed that way.
 """
@@ -18,9 +16,9 @@ from onlineauto.engine.records.loop import Counted
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.group_kernels import forget, group_in_vw_order
 from onlineauto.features.hash_constants import FNV_32_PRIME
-from onlineauto.features.product_kernels import cross_any, is_linear, list_pair, list_triple, look_up
+from onlineauto.features.product_kernels import cross_any, is_linear, look_up
 from onlineauto.features.records import Listing
-from onlineauto.jit import F32, Four, inline_kernel, kernel, short_loop
+from onlineauto.jit import F32, Four, inline_kernel, short_loop
 from onlineauto.jit.four import four, load, load_flags, pick, some, splat, store
 from onlineauto.learners.gradient_kernels import CONTRACTION
 from onlineauto.learners.score_kernels import (
@@ -41,9 +39,6 @@ if TYPE_CHECKING:
 
 
 _FNV_32_PRIME = np.uint64(FNV_32_PRIME)
-_SMALL = 64
-"""Maximum number of features of a product that is listed with others before they are added up."""
-
 EVENT, ACTION = 0, 1
 """Rows of the totals: the part that all actions of an event share; the sum of one action."""
 
@@ -216,46 +211,6 @@ def _list_one_feature(run: LoopRun, product: int, n: int, buffers: Buffers) -> b
 
 
 @inline_kernel
-def _list_small(run: LoopRun, product: int, n: int, buffers: Buffers) -> int:
-    """List a product of two or three groups of few features at `n`; return its number of features, or -1."""
-    interactions, places = run.interactions, run.scratch.places
-    first, order = interactions.start[product], interactions.start[product + 1] - interactions.start[product]
-    if order < 2 or order > 3:
-        return -1
-    a, b = interactions.factor[first], interactions.factor[first + 1]
-    one, other = (places[a].start, places[a].end), (places[b].start, places[b].end)
-    size = (one[1] - one[0]) * (other[1] - other[0])
-    if size == 0 or size > _SMALL:
-        return 0 if size == 0 else -1
-    ordered, listing = not run.interactions.permutations, Listing(buffers.cell, buffers.value, run.task.mask)
-    if order == 2:
-        same = bool(a == b and ordered)
-        return list_pair(listing, run.stream.features, run.task.mask, (one, other), same, n) - n
-    c = interactions.factor[first + 2]
-    third = (places[c].start, places[c].end)
-    size *= third[1] - third[0]
-    if size == 0 or size > _SMALL:
-        return 0 if size == 0 else -1
-    repeats = (bool(a == b and ordered), bool(b == c and ordered))
-    return list_triple(listing, run.stream.features, run.task.mask, (one, other, third), repeats, n) - n
-
-
-@kernel
-def _add_listed_products(run: LoopRun, begin: int, end: int, slots: int, row: int, buffers: Buffers) -> None:
-    """Add the listed products of the runs [begin, end) to a row of the totals."""
-    for slot in range(0, slots if end > begin else 0, 4):
-        total = load(buffers.total, row, slot)
-        for i in range(begin, end):
-            flags = load_flags(run.interactions.holders, buffers.runs[i].product, slot)
-            if some(flags):
-                added = total
-                for at in range(buffers.runs[i].start, buffers.runs[i].end):
-                    added = add_term(run.model.weights, buffers.cell[at], slot, buffers.value[at], added)
-                total = pick(flags, added, total)
-        store(buffers.total, row, slot, total)
-
-
-@inline_kernel
 def _has_single_feature(run: LoopRun, begin: int, end: int) -> bool:
     """Return whether any of the groups [begin, end), apart from the constant, has one feature."""
     single, groups = False, run.scratch.groups
@@ -283,24 +238,14 @@ def _add_products(
         if (slots > 1 or holders[product + 1, 0]) and _list_one_feature(run, product, listed, buffers):
             listed += 1
             counted += 1 if holders[product + 1, 0] else 0
-    n_runs = n = listed
     for i in range(begin, end):
         short_loop()
         product = buffers.parted[i] if in_parts else i
         if skipped < listed and buffers.runs[skipped].product == product + 1:
             skipped += 1
         elif slots > 1 or holders[product + 1, 0]:
-            size = _list_small(run, product, n, buffers)
-            if size > 0:
-                buffers.runs[n_runs].product = product + 1
-                buffers.runs[n_runs].start, buffers.runs[n_runs].end = n, n + size
-                n_runs, n = n_runs + 1, n + size
-            elif size < 0:
-                _add_listed_products(run, listed, n_runs, slots, row, buffers)
-                n_runs = n = listed
-                size = _add_product(run, product, slots, row, n, buffers)
+            size = _add_product(run, product, slots, row, listed, buffers)
             counted += size if holders[product + 1, 0] else 0
-    _add_listed_products(run, listed, n_runs, slots, row, buffers)
     for slot in range(0, slots if listed > 0 else 0, 4):
         short_loop()
         total = load(buffers.total, row, slot)

@@ -123,8 +123,7 @@ def learn_ridge(
     scratch: RidgeScratch,
 ) -> None:
     """Learn an event."""
-    works_now = works(context.live.ensemble.members, lesson.score)
-    n = take_unbinned(state, context.buffers, scratch) if works_now else 0
+    n = take_unbinned(state, context.buffers, scratch)
     learn_from_mean(context, lesson, state.regression, state.mean, scratch.values[:n], UNSURE)
 
 
