@@ -324,18 +324,20 @@ def learn_cells(
     prediction.
     """
     error, total = noisy_error
+    initial = np.float32(initial_variance)
     for i in range(end):
-        if spreads[cells[i]] == 0:
-            spreads[cells[i]] = initial_variance
+        known = spreads[cells[i]]
+        spread = initial if known == 0 else known  # without a branch, which would often be mispredicted
+        spreads[cells[i]] = spread
         error -= weights[cells[i]]
-        total += spreads[cells[i]]
+        total += np.float64(spread)
     if not math.isfinite(error):
         return error
     step, less = error / total, 1.0 / total
     for i in range(end):
-        spread = np.float64(spreads[cells[i]])
-        learnt = weights[cells[i]] + spread * step
+        before = np.float64(spreads[cells[i]])
+        learnt = weights[cells[i]] + before * step
         weights[cells[i]] = min(max(learnt, -_LARGEST), _LARGEST)
-        updated = (spread - spread * (spread * less)) * (1.0 / KEEPS)
+        updated = (before - before * (before * less)) * (1.0 / KEEPS)
         spreads[cells[i]] = min(max(updated, SURE), initial_variance)
     return error

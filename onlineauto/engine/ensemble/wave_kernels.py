@@ -25,6 +25,8 @@ WAVES = 128
 WAVY_SPREAD = 10.0
 """Variance of the weight of a wave before the first event."""
 
+_TERMS = tuple((-1.0) ** k * (2.0 * math.pi) ** (2 * k) / math.factorial(2 * k) for k in range(10))
+"""Taylor series of a cosine, in the square of turns."""
 _ROUNDER = 1.5 * 2.0**52  # adding and subtracting it rounds to the next whole number
 
 
@@ -55,16 +57,16 @@ def _cosine(angle: float) -> float:
     """Return the cosine of an angle to within 2e-7, by a polynomial that the compiler can vectorise."""
     turn = angle * (0.5 / math.pi)
     turn -= (turn + _ROUNDER) - _ROUNDER
-    y = (2.0 * math.pi * turn) * (2.0 * math.pi * turn)
-    total = 1.0 - y * (1.0 / 306.0)
-    total = 1.0 - y * (1.0 / 240.0) * total
-    total = 1.0 - y * (1.0 / 182.0) * total
-    total = 1.0 - y * (1.0 / 132.0) * total
-    total = 1.0 - y * (1.0 / 90.0) * total
-    total = 1.0 - y * (1.0 / 56.0) * total
-    total = 1.0 - y * (1.0 / 30.0) * total
-    total = 1.0 - y * (1.0 / 12.0) * total
-    return 1.0 - y * 0.5 * total
+    y = turn * turn
+    total = _TERMS[9] * y + _TERMS[8]
+    total = total * y + _TERMS[7]
+    total = total * y + _TERMS[6]
+    total = total * y + _TERMS[5]
+    total = total * y + _TERMS[4]
+    total = total * y + _TERMS[3]
+    total = total * y + _TERMS[2]
+    total = total * y + _TERMS[1]
+    return total * y + 1.0
 
 
 @kernel
