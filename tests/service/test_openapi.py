@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from onlineauto.service.http.app import Handlers
+from onlineauto.service.http.loops import ServiceHandlers
 from onlineauto.service.http.routes import ROUTES, openapi_document
 from tests.service.in_process import InProcessClient
 
@@ -68,7 +68,7 @@ DOCUMENT = {
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return openapi_document(Handlers)
+    return openapi_document(ServiceHandlers)
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
