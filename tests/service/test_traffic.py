@@ -36,7 +36,7 @@ def run(
     """Take decisions at an interval, from one hour to another."""
     count = round((end - begin) * 3600 / every)
     for number in range(count):
-        time = begin * 3600 + number * every
+        time = begin * 3600 + (number ^ 1) * every  # decisions end in another order than they were made
         text = msgspec.Raw(msgspec.json.encode({**context(time / 3600 % 24), "_multi": ACTIONS}))
         ranked = [(best(number) + offset) % 3 + 1 for offset in range(3)]
         made = datetime.fromtimestamp(time, UTC)
@@ -59,7 +59,7 @@ def test_a_steady_feature_that_vanishes_is_named_with_its_time() -> None:
     assert names_of(watch) == []  # 120 decisions may be chance
     run(watch, 26, 28, lambda _: {"user": {"age": 3}})
     assert names_of(watch) == ["city", "device", "device.phone"]
-    assert watch.summary().vanished[0].since == 25 * 3600 - 30
+    assert watch.summary().vanished[0].since == pytest.approx(25 * 3600, abs=60)
     assert (
         watch.summary().warnings[0].startswith("city was in the decisions of each hour, and is missing since")
     )
@@ -150,8 +150,8 @@ def test_choices_of_the_baseline_are_not_those_of_the_model() -> None:
     assert watch.summary().choice_entropy == 1.0
 
 
-@pytest.mark.parametrize(("every", "share"), [(0.06, 1.0), (0.001, 1 / 8)])
-def test_of_many_decisions_one_in_eight_is_read(every: float, share: float) -> None:
+@pytest.mark.parametrize(("every", "share"), [(0.06, 1.0), (0.001, 1 / 32)])
+def test_of_many_decisions_few_are_read(every: float, share: float) -> None:
     watch = TrafficWatch()
     run(watch, 0, 16_000 * every / 3600, with_device, every=every)
     assert watch.state()["counted"] == pytest.approx(16_000 * share, rel=0.05)

@@ -1,7 +1,7 @@
 """``TrafficWatch``: how the latest decisions differ from those before: choices, names of features, rewards.
 
 All decisions that have ended count for the share of rewards. For choices and names, decisions count that were
-made 50 ms after the last one that counted, and of the others one in eight, since reading a context costs as
+made 50 ms after the last one that counted, and of the others one in 64, since reading a context costs as
 much as writing the log. Counts of choices are halved after 500, so that they follow the traffic. Their
 entropy is that of the preferred actions, those with the highest probability, since exploration would hide
 that the model prefers one action for all.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.decisions.dsjson import LogRecord
 
 _APART: Final = 0.05
-_SAMPLE: Final = 8
+_SAMPLE: Final = 64
 _HALVED: Final = 500.0
 _FEWEST: Final = 100
 """Number of counted decisions from which there is a number, or an hour is complete."""
@@ -158,7 +158,7 @@ class TrafficWatch:
         """Count the choice and the names of a decision that has ended; `explored` if the model chose."""
         state, time = self._state, decision.time.timestamp()
         state.seen += 1
-        if state.seen % _SAMPLE and 0.0 <= time - state.last < _APART:
+        if state.seen % _SAMPLE and abs(time - state.last) < _APART:  # decisions end in another order
             return
         state.last = time
         try:
