@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from onlineauto.errors import OptionError
-from onlineauto.explorers.ranking_kernels import note_cost, note_error, note_learnt
+from onlineauto.explorers.ranking_kernels import note_outcome
 from onlineauto.service.join.pacing import LARGEST_COST, Pacing
 from onlineauto.state.schema import arrays_of
 from onlineauto.workspace.pricing import check_priced, inactive, priced_pmf
@@ -159,9 +159,7 @@ class PacedPolicy(Workspace):
             row["loss"] = cost * chance * outcomes.weight[event]
             self.pacing.reward(-float(cost))
             if not outcomes.outlier[event]:
-                note_cost(exploration, cost)
-                note_error(exploration, cost, predicted, np.float32(1))
-                note_learnt(exploration)
+                note_outcome(exploration, cost, predicted)
         if costs is not None:
             expected = float(np.dot(pmf, costs))
             self.pacing.pay(expected)
