@@ -216,7 +216,7 @@ class EventTable:
         bad[events] = True
 
         def text(event: int) -> str:
-            return f"column {column!r} has the cost {first[event]:g}, which is no number from 0 on"
+            return f"column {column!r} has the cost {first[event]:g}: use a number from 0 to 1e30, or null"
 
         self.refuse(bad, ProblemCode.COST_NOT_FINITE, text, column)
         self.action_costs = np.where(declared, costs, np.float32(np.nan))

@@ -59,7 +59,7 @@ def costs_in(blocks: list[Block]) -> list[list[float | None]]:
 
 def rows_of_events(costs: list[Any], kind: Any = LISTED) -> pa.Table:
     n = len(costs)
-    table = {"arm": ["a", "b"] * n, "x": [1.0] * n, "reward": [1.0] * n, "p": [0.5] * n}
+    table: dict[str, list[Any]] = {"arm": ["a", "b"] * n, "x": [1.0] * n, "reward": [1.0] * n, "p": [0.5] * n}
     return pa.table({name: values[:n] for name, values in table.items()} | {"costs": pa.array(costs, kind)})
 
 
@@ -113,11 +113,9 @@ def test_wrong_costs_are_counted_located_and_their_rows_left_out(tmp_path: Path,
     assert problems.counts == {ProblemCode.COST_NOT_FINITE: 4}
     size = 2 if rows == "actions" else 1
     assert [problem.line for problem in problems.kept] == [size * event + 1 for event in (1, 3, 4, 5)]
-    text = "column 'costs' has the cost -0.5, which is no number from 0 on; event skipped"
+    text = "column 'costs' has the cost -0.5: use a number from 0 to 1e30, or null; event skipped"
     assert str(problems.kept[0]) == f"{tmp_path / 'a.parquet'}:{size + 1}:1: {text}"
-    with pytest.raises(
-        ParseError, match=r"has the cost -0\.5, which is no number from 0 on; reading stopped"
-    ):
+    with pytest.raises(ParseError, match=r"has the cost -0\.5: use .*; reading stopped"):
         read(tmp_path / "a.parquet", make(costs), columns | {"action_costs": "costs"}, strict=True)
 
 
@@ -187,7 +185,7 @@ def test_predictions_do_not_need_the_costs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [lambda table: table, pa.Table.to_pandas, polars.from_arrow])
 def test_frames_have_costs(make: Callable[[pa.Table], Any]) -> None:
-    named = {"actions": "arm", "action_costs": "costs", **OUTCOME}
+    named: dict[str, Any] = {"actions": "arm", "action_costs": "costs", **OUTCOME}
     frame = make(rows_of_events([[0.5, 2.0], None, [3.0, 4.0]]))
     [block] = from_frame(frame, choices=["a", "b"], **named)
     assert costs_in([block]) == [[0.5, 2.0], [None, None], [3.0, 4.0]]
@@ -254,7 +252,7 @@ def test_a_budget_on_columns_is_that_on_the_log_of_a_service(run: Command, tmp_p
     frame = pandas.DataFrame(rows)
     policy = PacedPolicy(Workspace(FLAGS).configuration, 0.75)
     evaluation = Evaluation({"paced": policy})
-    named = {"actions": "arm", "action_costs": "costs", "context": ["user"], **OUTCOME}
+    named: dict[str, Any] = {"actions": "arm", "action_costs": "costs", "context": ["user"], **OUTCOME}
     value = evaluation.run(from_frame(frame, **named))[1]
     assert f"{value.dr.value:.4f} [{value.dr.low:.4f}, {value.dr.high:.4f}]" in by_rows.out
     paced = evaluation.policies["paced"]
@@ -280,7 +278,7 @@ def test_an_event_without_some_cost_is_free(tmp_path: Path) -> None:
         row["costs"] = [None, 1.0, 1.0]
     policy = PacedPolicy(Workspace(FLAGS).configuration, 0.75)
     evaluation = Evaluation({"paced": policy})
-    named = {"actions": "arm", "action_costs": "costs", "context": ["user"], **OUTCOME}
+    named: dict[str, Any] = {"actions": "arm", "action_costs": "costs", "context": ["user"], **OUTCOME}
     evaluation.run(from_frame(pandas.DataFrame(rows), **named))
     paced = evaluation.policies["paced"]
     assert isinstance(paced, PacedPolicy)
