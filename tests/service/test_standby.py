@@ -4,28 +4,41 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import socket
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from random import Random
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 import pytest
 
 from onlineauto.errors import InputError, OptionError
+from onlineauto.service.http import server
+from onlineauto.service.http.http_protocol import bind_socket
+from onlineauto.service.http.standby import wait_for_lease
+from onlineauto.service.http.tokens import Tokens
+from onlineauto.service.learning.learner import JournalFile
+from onlineauto.service.log import segment_log
 from onlineauto.service.log.segment_log import SegmentLog, read_record
-from onlineauto.service.loop.folder import FolderCopy, FolderIdentity
+from onlineauto.service.loop import lease as lease_module
+from onlineauto.service.loop.folder import FolderCopy, FolderIdentity, FolderLock, promote_copy
 from onlineauto.service.loop.lease import Lease, LeaseError, Standby, check_shared, latest_epoch
 from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.options import ServeOptions
 from onlineauto.service.refused import RefusedError
 from tests.service.serving import Service
 from tests.service.test_kill import check
 from tests.service.traffic import CONFIGURATION, rank_request
 from tests.waiting import PATIENCE, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Clock:
@@ -257,6 +270,177 @@ def test_a_lease_does_not_replace_a_service_without_one(shared: Path) -> None:
         check_shared(shared, shared)
     loop.close()
     check_shared(shared, shared)
+
+
+@pytest.mark.parametrize("moment", ["before the lock", "before the copy", "before the rename"])
+def test_a_suspended_claimant_replaces_nothing(
+    shared: Path, clock: Clock, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = claimed(Standby(shared, seconds=4.0, clock=clock))
+    first = opened(shared, lease)
+    assert ranked(first, "e1") is None
+    first.close()
+    lease.release()
+    slow = Clock()
+    late = claimed(Standby(shared, seconds=4.0, clock=slow))
+    new: list[Loop] = []
+
+    def suspended(function: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            result = function(*arguments, **options)
+            if not new:
+                new.append(first)  # so that the other loop is not suspended
+                slow.now += 5.1
+                new[0] = take_over(shared, clock)
+                assert ranked(new[0], "e2") is None
+            return result
+
+        return call
+
+    if moment == "before the lock":
+        suspended(lambda: None)()
+    elif moment == "before the copy":
+        monkeypatch.setattr(lease_module, "promote_copy", suspended(promote_copy))
+    else:
+        monkeypatch.setattr(shutil, "copy2", suspended(shutil.copy2))
+    with pytest.raises(InputError, match=r"cannot take over .* has taken over"):
+        opened(shared, late)
+    assert ranked(new[0], "e3") is None
+    assert not [*(shared / "log").glob("*.new")]
+    with pytest.raises(InputError, match="another service runs in"):
+        FolderLock(shared)
+    new[0].close()
+    assert events_of(shared) == ["e1", "e2", "e3"]
+
+
+def test_a_takeover_waits_for_another_one(shared: Path) -> None:
+    first = claimed(Standby(shared, seconds=4.0))
+    entered = list[int]()
+
+    def enter() -> None:
+        with first.alone():
+            entered.append(1)
+
+    thread = threading.Thread(target=enter)
+    with first.alone():
+        thread.start()
+        thread.join(0.2)
+        assert not entered
+    thread.join()
+    assert entered
+
+
+def test_a_replaced_log_acknowledges_nothing(shared: Path, clock: Clock) -> None:
+    loop = opened(shared, claimed(Standby(shared, seconds=4.0, clock=clock)))
+    assert ranked(loop, "e1") is None
+    segment_log.replace_last_segment(shared / "log", suffix=".9.new", alone=nullcontext)
+    assert "has replaced" in str(ranked(loop, "e2"))
+    loop.close()
+    assert events_of(shared) == ["e1"]
+
+
+def test_a_standby_that_lost_its_claim_waits_again(
+    shared: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed(Standby(shared, seconds=4.0, clock=clock))
+    found: list[Lease] = []
+    monkeypatch.setattr(server, "warm_up", lambda _: None)
+
+    def wait(_: Standby, *, check: Callable[[], object]) -> Lease:
+        check()
+        other = Clock()
+        standby = Standby(shared, seconds=4.0, clock=other)
+        standby.poll()
+        other.now += 5.1
+        found.append(claimed(standby))
+        other.now += 10.0 * (len(found) < 2)
+        return found[-1]
+
+    options = ServeOptions(standby=str(shared), lease_seconds=4.0)
+    lease = server._lease_of(shared, CONFIGURATION, options, wait)
+    assert lease is found[1]
+    assert lease.epoch == 3
+    lease.release()
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["a claim", "a signal"])
+def test_a_slow_client_does_not_delay_a_standby(
+    shared: Path, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    clock = Clock()
+    holder = claimed(Standby(shared, seconds=0.2, clock=clock))
+    standby = Standby(shared, seconds=0.2, clock=clock)
+    with bind_socket("127.0.0.1", 0) as bound, socket.socket() as client:
+
+        def check() -> None:
+            if not client.getsockname()[1]:
+                client.connect(bound.getsockname())
+                client.sendall(b"POST /v1/rank HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+            elif ends:
+                os.kill(os.getpid(), signal.SIGTERM)
+            else:
+                holder.release()
+
+        begin = time.monotonic()
+        found = wait_for_lease(
+            standby, bound, check=check, tokens=Tokens(shared / "tokens"), hosts=["localhost"]
+        )
+        assert time.monotonic() - begin < 2.0
+        assert (found is None) == ends
+        client.settimeout(PATIENCE)
+        with suppress(ConnectionResetError):
+            while client.recv(4096):
+                pass
+
+
+def test_a_late_snapshot_replaces_nothing(
+    shared: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = opened(shared, claimed(Standby(shared, seconds=4.0, clock=clock)))
+    assert ranked(old, "e1") is None
+    old.learn()
+    old.learner.snapshot()
+    new: list[Loop] = []
+    checkpoint = old.learner._run.checkpoint
+
+    def late(file: Any) -> None:
+        checkpoint(file)
+        if not new:
+            new.append(take_over(shared, clock))
+            assert ranked(new[0], "e2") is None
+            new[0].learn()
+            new[0].learner.snapshot()
+
+    monkeypatch.setattr(old.learner._run, "checkpoint", late)
+    with pytest.raises(OSError, match="has taken over"):
+        old.learner.snapshot()
+    written = (shared / "snapshot.oam").read_bytes()
+    with pytest.raises(OSError, match="has taken over"):
+        old.keep_model()
+    with pytest.raises(LeaseError):
+        old.log.remove_first(1)
+    old.close()
+    assert (shared / "snapshot.oam").read_bytes() == written
+    assert not [*(shared / "models").iterdir()]
+    new[0].close()
+
+
+def test_a_late_journal_is_not_written(tmp_path: Path) -> None:
+    lost: list[OSError] = []
+
+    def fence() -> None:
+        if lost:
+            raise lost[0]
+
+    journal = JournalFile(tmp_path / "j.jsonl", 0, fence=fence)
+    journal.write(b"before\n")
+    journal.flush()
+    lost.append(LeaseError("another process has taken over"))
+    journal.write(b"after\n")
+    with pytest.raises(LeaseError):
+        journal.sync()
+    journal.close()
+    assert (tmp_path / "j.jsonl").read_bytes() == b"before\n"
 
 
 # -- a copy that the standby continues -------------------------------------------------------------------

@@ -15,7 +15,7 @@ import secrets
 import zlib
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from onlineauto.errors import OutputError
 
@@ -34,7 +34,7 @@ _FOUND = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Yield an open file that replaces `path` when the context ends without an error.
 
     The file gets the permissions of the replaced file, or those of a new file.

@@ -118,6 +118,11 @@ class Connections:
         for connection in list(self._open):
             connection.shutdown()
 
+    def abort(self) -> None:
+        """Close each connection now."""
+        for connection in list(self._open):
+            connection.drop(0, "")
+
     def _drop(self, connection: HttpProtocol, reason: str, status: int = 0, message: str = "") -> None:
         self._open.pop(connection, None)
         self.dropped[reason] += 1
@@ -522,9 +527,14 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 
 async def serve_until(
-    ended: asyncio.Event, app: Router, opened: socket.socket, started: Callable[[], object]
+    ended: asyncio.Event,
+    app: Router,
+    opened: socket.socket,
+    started: Callable[[], object],
+    *,
+    grace: float = _GRACE,
 ) -> None:
-    """Serve an application."""
+    """Serve an application; connections have `grace` seconds after the end."""
     loop = asyncio.get_running_loop()
     async with app.running():
         server = await loop.create_server(partial(HttpProtocol, app), sock=opened, backlog=BACKLOG)
@@ -533,9 +543,10 @@ async def serve_until(
         await ended.wait()
         server.close()
         app.connections.shutdown()
-        until = loop.time() + _GRACE
+        until = loop.time() + grace
         while len(app.connections) and loop.time() < until:
             await asyncio.sleep(_LOOK)
+        app.connections.abort()
         sweeping.cancel()
 
 

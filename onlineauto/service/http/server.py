@@ -255,13 +255,14 @@ def _lease_of(
     check = partial(check_shared, folder, shared)
     check()
     lease = standby.poll()
-    if lease is None:
+    while lease is None or lease.problem:  # a lease is lost if this process was suspended
         _LOG.info("waits as a standby", extra={"event": "standby", "holder": standby.holder})
         warm_up(service_configuration(model))
         lease = wait(standby, check=check)
-    if lease is not None:
-        _LOG.info("has the lease", extra={"event": "lease", "epoch": lease.epoch, "holder": standby.holder})
-        lease.keep(partial(os.kill, os.getpid(), signal.SIGTERM))
+        if lease is None:
+            return None
+    _LOG.info("has the lease", extra={"event": "lease", "epoch": lease.epoch, "holder": standby.holder})
+    lease.keep(partial(os.kill, os.getpid(), signal.SIGTERM))
     return lease
 
 

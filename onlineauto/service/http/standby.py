@@ -126,7 +126,7 @@ def wait_for_lease(
         before = [
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(ended.set)) for number in numbers
         ]
-        await serve_until(ended, app, opened.dup(), lambda: None)
+        await serve_until(ended, app, opened.dup(), lambda: None, grace=0.0)  # the lease expires meanwhile
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
         if polling.done():

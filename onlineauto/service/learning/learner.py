@@ -20,6 +20,7 @@ import msgspec
 
 from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import InputError, OnlineautoError, OptionError
+from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.learners.options import CbOptions
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings, Skipped, replay, skipped_at
 from onlineauto.service.learning.evaluate import is_explored, label_line
@@ -105,10 +106,15 @@ class Models:
 
 
 class JournalFile:
-    """Appends to a file; bytes that the disk does not take are written first by the next write."""
+    """Appends to a file; bytes that the disk does not take are written first by the next write.
 
-    def __init__(self, path: str | os.PathLike[str], size: int) -> None:
-        self.name = Path(path).stem
+    `fence` raises an `OSError` if another process may write to the file.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], size: int, *, fence: Callable[[], object] | None = None
+    ) -> None:
+        self.name, self._fence = Path(path).stem, fence
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         os.ftruncate(self._file, size)
         self._written, self._rest = size, b""
@@ -138,6 +144,8 @@ class JournalFile:
         os.close(self._file)
 
     def _write(self) -> None:
+        if self._rest and self._fence is not None:
+            self._fence()
         while self._rest:
             done = os.pwrite(self._file, self._rest, self._written)
             self._written, self._rest = self._written + done, self._rest[done:]
@@ -146,8 +154,10 @@ class JournalFile:
 class SearchJournal:
     """The journal of the current search, if the options ask for a search."""
 
-    def __init__(self, folder: Path, configuration: Configuration) -> None:
-        self._folder, self._configuration = folder, configuration
+    def __init__(
+        self, folder: Path, configuration: Configuration, *, fence: Callable[[], object] | None = None
+    ) -> None:
+        self._folder, self._configuration, self._fence = folder, configuration, fence
         self._file: JournalFile | None = None
 
     def open(self, name: str, size: int) -> None:
@@ -156,7 +166,7 @@ class SearchJournal:
         if self._configuration.get("automl") is None:
             return
         self._folder.mkdir(exist_ok=True)
-        self._file = JournalFile(self._folder / f"{name}.jsonl", size)
+        self._file = JournalFile(self._folder / f"{name}.jsonl", size, fence=self._fence)
         self._writer = Journal(self._file, command=self._configuration.command(kept=True), began=size > 0)
 
     @property
@@ -234,7 +244,7 @@ class LogLearner:
         self.folder, self.log = Path(folder), log
         self.models = Models(self.folder / "models", keep=keep)
         self._configuration, self._settings = configuration, settings or JoinSettings()
-        self._journal = SearchJournal(self.folder / "journals", configuration)
+        self._journal = SearchJournal(self.folder / "journals", configuration, fence=log.fence)
         self._rounds = None if learners is None else PlannedRounds(self.folder / "rounds", log, learners)
         self._part = ANY
         self._blocks: list[Block] = []
@@ -343,8 +353,17 @@ class LogLearner:
         """Write the model, the join and the position in the log; the file is replaced atomically."""
         self.snapshot_due = True
         self._journal.sync()
-        self._run.checkpoint(self.snapshot_path)
+        self._write(self.snapshot_path)
         self.snapshot_due = False
+
+    def _write(self, path: Path) -> None:
+        """Write the model and the state to a file, unless another process has taken over meanwhile."""
+        with replacing(path) as file:
+            self._run.checkpoint(file)
+            file.flush()
+            os.fsync(file.fileno())
+            if self.log.fence is not None:
+                self.log.fence()
 
     def check(self, content: bytes) -> None:
         """Check that bytes are a model that this learner could use."""
@@ -353,7 +372,7 @@ class LogLearner:
     def keep(self) -> str:
         """Write the current model into the history, and return its name."""
         self.mend()
-        self.models.add(self.name, self._run.checkpoint)
+        self.models.add(self.name, self._write)
         return self.name
 
     def close(self, *, snapshot: bool = True) -> None:
@@ -466,7 +485,9 @@ class LogLearner:
             segments, traffic = Segments.of(state.segments), TrafficWatch(state.traffic)
         except (KeyError, ValueError, StructError) as error:
             raise InputError(f"{path} is not a snapshot of a service: {error}") from None
-        if not self.log.begin <= state.position <= self.log.end:
+        if state.position < self.log.begin:
+            raise InputError(f"{path} continues at {state.position}, and the log begins at {self.log.begin}")
+        if state.position > self.log.end:
             raise _LostError(
                 f"{path} continues at position {state.position} of the log, which has the positions "
                 f"{self.log.begin} to {self.log.end}: the end of the log is lost, or the log is of another "

@@ -41,6 +41,7 @@ from onlineauto.formats.decisions.dsjson import LogRecord, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
 _NAME: Final = re.compile(r"(\d{20})\.dsjson")
 SEGMENTS: Final = "[0-9]" * 20 + ".dsjson"
@@ -177,6 +178,7 @@ class SegmentLog:
             self.mirror(end)
         if self.fence is not None:
             self.fence()
+            self._check_in_place()
         self.durable = end
 
     def cut_back(self) -> None:
@@ -263,6 +265,8 @@ class SegmentLog:
 
     def remove_first(self, count: int) -> None:
         """Remove the first `count` segments."""
+        if self.fence is not None:
+            self.fence()
         gone, self._starts = self._starts[:count], self._starts[count:]
         for start in gone:
             self._path(start).unlink(missing_ok=True)
@@ -282,6 +286,12 @@ class SegmentLog:
 
     def _path(self, start: int) -> Path:
         return self.folder / f"{start:020d}.dsjson"
+
+    def _check_in_place(self) -> None:
+        """Raise an error if another process has replaced the open segment."""
+        path = self._path(self._starts[-1])
+        if not os.path.samestat(os.fstat(self._file), path.stat()):
+            raise OSError(f"another process has replaced {path}: restart this one, which cannot write to it")
 
     def _segment_starts(self) -> tuple[int, ...]:
         """Return the positions at which the segments begin; create the first segment if there is none."""
@@ -375,13 +385,22 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
-def replace_last_segment(folder: Path) -> None:
-    """Replace the last segment of a log by a copy; what another process has open is then a removed file."""
+def replace_last_segment(
+    folder: Path, *, suffix: str, alone: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """Replace the last segment of a log by a copy; what another process has open is then a removed file.
+
+    `alone` excludes other processes that replace it, and raises an error if this one must not.
+    """
     for path in sorted(folder.glob(SEGMENTS))[-1:]:
-        copy = path.with_suffix(".new")
-        shutil.copy2(path, copy)
-        sync_path(copy)
-        copy.replace(path)
+        copy = path.with_suffix(suffix)
+        try:
+            shutil.copy2(path, copy)
+            sync_path(copy)
+            with alone():
+                copy.replace(path)
+        finally:
+            copy.unlink(missing_ok=True)
         sync_path(folder)
 
 

@@ -8,28 +8,29 @@ need not agree. The holder itself stops at the end of the duration.
 The log asks `Lease.check` before it writes, and again after the disk has the records and before they are
 acknowledged. A process that takes over first claims its epoch, and then replaces the last segment of the log
 by a copy. So what an earlier holder still writes is either in the copy, or goes to a removed file and is not
-acknowledged.
+acknowledged. A claimant that was suspended replaces nothing: `Lease.alone` checks the lease under a lock.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from onlineauto.errors import InputError, OnlineautoError, OptionError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.service.log.segment_log import replace_last_segment, sync_path
 from onlineauto.service.loop.folder import FolderIdentity, FolderLock, check_whole, promote_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _LOG = logging.getLogger("onlineauto.service")
 _FOLDER: Final = "leases"
@@ -125,6 +126,17 @@ class Lease:
         if problem:
             raise LeaseError(problem)
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other process take over in the block; raise `LeaseError` unless this process may."""
+        file = os.open(self.folder / _FOLDER / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self.check()
+            yield
+        finally:
+            os.close(file)
+
     def renew(self) -> None:
         """Extend the lease. An expired one needs a new epoch, which proves that no other process had one."""
         begin = self._clock()
@@ -191,16 +203,19 @@ def lock_folder(folder: Path, lease: Lease | None) -> FolderLock:
             f"{folder} is shared: {holder} had its lease. Give --standby {folder}; or, if no other process "
             f"shall use it any more, remove {folder / _FOLDER}"
         )
-    lock = FolderLock(folder, replace=shared and lease is not None and lease.epoch > 1)
-    try:
-        if shared:
+    if lease is None or not shared:
+        return FolderLock(folder)
+    with ExitStack() as failing:
+        try:
+            with lease.alone():
+                lock = FolderLock(folder, replace=lease.epoch > 1)
+                failing.callback(lock.release)
+            lease.check()
             promote_copy(folder)
-            replace_last_segment(folder / "log")
-    except (OnlineautoError, OSError) as error:
-        lock.release()
-        raise (
-            error if isinstance(error, OnlineautoError) else InputError(f"cannot take over {folder}: {error}")
-        ) from None
+            replace_last_segment(folder / "log", suffix=f".{lease.epoch}.new", alone=lease.alone)
+        except OSError as error:
+            raise InputError(f"cannot take over {folder}: {error}") from None
+        failing.pop_all()
     return lock
 
 
