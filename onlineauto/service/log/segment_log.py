@@ -289,8 +289,8 @@ class SegmentLog:
 
     def _check_in_place(self) -> None:
         """Raise an error if another process has replaced the open segment."""
-        path = self._path(self._starts[-1])
-        if not os.path.samestat(os.fstat(self._file), path.stat()):
+        if not os.fstat(self._file).st_nlink:
+            path = self._path(self._starts[-1])
             raise OSError(f"another process has replaced {path}: restart this one, which cannot write to it")
 
     def _segment_starts(self) -> tuple[int, ...]:
