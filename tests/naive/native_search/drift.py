@@ -2,7 +2,8 @@
 
 At every review, and whenever there are 256 losses, the search passes the champion's mean losses of 32 events
 each since the last time. The first 64 means raise no alarm, since a model learns the most from its first
-events; twice the largest of them is the unit of all later ones. Then a window of means grows until some cut
+events. The unit of all later ones is 1.5 times the largest of the second half of them, but at least a tenth of
+the largest of the first half. Then a window of means grows until some cut
 divides it into an older and a newer part whose means differ by more than chance allows. It is an alarm if the
 newer part is worse. In either case a new window begins.
 
@@ -128,7 +129,7 @@ class Drift:
         for mean in means:
             self.n += 1
             if self.n <= FIRST_MEANS or self.unit == 0.0:
-                self.unit = max(self.unit, 2.0 * mean)
+                self.unit = max(self.unit, (1.5 if self.n > FIRST_MEANS // 2 else 0.1) * mean)
                 continue
             before = self.window.mean
             if self.window.update(min(mean / self.unit, 1.0)):
