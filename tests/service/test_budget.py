@@ -234,7 +234,7 @@ def test_absurd_costs_are_counted_and_logged(
             loop.rank(request_of(number, COSTS | {"large": 1e6}), ignore_completion)
         decide(loop, 23, 25)
     messages = [record.getMessage() for record in caplog.records if "far beyond" in record.message]
-    assert messages[0] == "1 costs were far beyond all others: the means that set the price took less of them"
+    assert messages[0] == "costs far beyond all others: 1; the means that set the price took less of them"
     assert len(messages) == 2  # of 1 and of 2
     assert loop.join.pacing.clipped == 3
 

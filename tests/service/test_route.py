@@ -298,6 +298,7 @@ def test_events_of_several_lines_are_read(route: Any, models: Any, first: bytes)
     answer = client.post("/v1/chat/completions", json=ASK | {"stream": True})
     assert answer.status_code == 200
     event, done, _ = answer.text.split("\n\n")
+    assert "\n" not in event
     assert json.loads(event.removeprefix("data: "))["choices"][0]["delta"]["content"] == "hi"
     assert done == "data: [DONE]"
 

@@ -143,7 +143,9 @@ class Pacing(msgspec.Struct):
         """
         self.reported += 1
         mean = self.by_action.pop(action, None) or RunningMean()
-        bound = max(self.reports.bound(budget), mean.bound(budget) if mean.count else 0.0)
+        bound = max(
+            self.reports.bound(budget), mean.bound(budget) if mean.count else 0.0, _FAR * (assumed or 0.0)
+        )
         self.clipped += cost > bound
         self.reports.add(min(cost, bound))
         mean.add(min(cost, bound))

@@ -63,7 +63,7 @@ class DecisionCosts:
         if clipped and clipped >= 2 * self._clipped:
             self._clipped = clipped
             _LOG.warning(
-                "%d costs were far beyond all others: the means that set the price took less of them",
+                "costs far beyond all others: %d; the means that set the price took less of them",
                 clipped,
                 extra={"event": "costs_clipped", "clipped": clipped},
             )

@@ -232,7 +232,8 @@ class RouteHandlers(Handlers):
         """Return the streamed answer of a model, once its first event has arrived."""
         events = upstream.stream(route.path, route.prompt.body)
         first = await anext(events)
-        begin = b"data: " + _named(route, upstream.counts.name, first.content) + b"\n\n"
+        line = _named(route, upstream.counts.name, first.content).replace(b"\n", b" ")
+        begin = b"data: " + line + b"\n\n"
         headers = (
             *content_type("text/event-stream; charset=utf-8"),
             *_headers_of(route, upstream.counts.name),
