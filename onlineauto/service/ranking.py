@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from hashlib import blake2b
-from math import nan
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -33,6 +32,8 @@ _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
 _MOST_PATH: Final = 200
 _ALLOWED: Final = "_text"
 _COST: Final = "cost"
+_NO_NUMBER: Final = (b"{", b"[", b'"', b"t", b"f", b"n")
+"""How JSON begins that is not a number."""
 _NUMBERS: Final = frozenset({float, int, bool, type(None)})
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -278,13 +279,14 @@ def path_at(context: bytes, position: int, ids: Sequence[str]) -> str:
     return where if len(where) <= _MOST_PATH else f"{where[: _MOST_PATH - 3]}..."
 
 
-def without_costs(request: RankRequest) -> tuple[list[float | None], RankRequest]:
+def without_costs(request: RankRequest, *, strict: bool) -> tuple[list[float | None], RankRequest]:
     """Return the cost that each action declares, or None, and the request without them; [] if none does.
 
-    A cost is a number beside the features and namespaces of an action. It is no feature.
+    A cost is a number beside the features and namespaces of an action. It is no feature. What is no cost is
+    rejected if the request is read strictly, for a budget, and otherwise remains a feature.
 
     >>> request = RankRequest("e", [], ["a", "b"], [[{"cost": msgspec.Raw(b"0.5")}], [{}]])
-    >>> costs, rest = without_costs(request)
+    >>> costs, rest = without_costs(request, strict=True)
     >>> costs, rest.actions
     ([0.5, None], [[{}], [{}]])
     """
@@ -293,9 +295,11 @@ def without_costs(request: RankRequest) -> tuple[list[float | None], RankRequest
     costs: list[float | None] = []
     actions: list[Sequence[Features]] = []
     for name, objects in zip(request.ids, request.actions, strict=True):
-        raw = next((bytes(features[_COST]) for features in objects if _COST in features), b"{")
-        is_feature = raw[:1] in b"{["
-        costs.append(None if is_feature or raw == b"null" else _cost_in(raw, name))
+        given = [bytes(features[_COST]) for features in objects if _COST in features]
+        numbers = [raw for raw in given if raw[:1] not in _NO_NUMBER]
+        cost = _cost_in(numbers, name, strict=strict) if numbers else None
+        costs.append(cost)
+        is_feature = cost is None and given != [b"null"]
         actions.append(objects if is_feature else [_without_cost(features) for features in objects])
     return costs if any(cost is not None for cost in costs) else [], request._replace(actions=actions)
 
@@ -304,13 +308,13 @@ def _without_cost(features: Features) -> Features:
     return {name: value for name, value in features.items() if name != _COST}
 
 
-def _cost_in(raw: bytes, action: str) -> float:
-    """Return the cost of an action, given as JSON."""
-    what, text = f"the cost of action {action!r}", raw.decode("utf-8", "replace")
-    try:
-        return check_cost(float(text), what, text)
-    except ValueError:
-        return check_cost(nan, what, text)
+def _cost_in(numbers: Sequence[bytes], action: str, *, strict: bool) -> float | None:
+    """Return the cost of an action, given as JSON; None if it is none and the request is not strict."""
+    what, text = f"the cost of action {action!r}", numbers[0].decode()
+    if strict and len(numbers) > 1:
+        raise RefusedError(f"{what} is in {len(numbers)} of its objects: give one", status=422)
+    cost = float(text)
+    return check_cost(cost, what, text) if strict or 0.0 <= cost < LARGEST_COST else None
 
 
 def check_cost(cost: float, what: str, text: str = "") -> float:

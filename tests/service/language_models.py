@@ -30,9 +30,16 @@ class LanguageModel(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(
-        self, answer: Callable[[dict[str, Any]], str] = lambda _: "an answer", *, fault: str = ""
+        self,
+        answer: Callable[[dict[str, Any]], str] = lambda _: "an answer",
+        *,
+        fault: str = "",
+        usage: Any = USAGE,
+        wait: str = "",
+        events: bytes = b"",
     ) -> None:
         self.answer, self.fault = answer, fault
+        self.usage, self.wait, self.events = usage, wait, events  # `events` replaces a stream
         self.bodies: list[dict[str, Any]] = []
         self.heads: list[dict[str, str]] = []
         self.goes_on = threading.Event()  # set to end what hangs
@@ -72,14 +79,19 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(int(model.fault), b'{"error": {"message": "no"}}')
         elif model.fault == "nonsense":
             self._send(200, b"<html>hello</html>")
+        elif body.get("stream") and model.events:
+            self._send(200, model.events, "text/event-stream")
         elif body.get("stream"):
             self._stream(model.answer(body), asked="stream_options" in body)
         else:
-            self._send(200, json.dumps(completion(model.answer(body))).encode())
+            answer = completion(model.answer(body)) | {"usage": model.usage}
+            self._send(200, json.dumps(answer).encode())
 
-    def _send(self, status: int, content: bytes) -> None:
+    def _send(self, status: int, content: bytes, kind: str = "application/json") -> None:
         self.send_response(status)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", kind)
+        if self.server.wait:
+            self.send_header("retry-after", self.server.wait)
         self.send_header("content-length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)

@@ -106,6 +106,27 @@ def test_the_price_is_the_one_of_the_plain_controller() -> None:
         assert pacing.price == pytest.approx(relative * np.mean(squares) ** 0.5 / np.mean(spreads), abs=1e-12)
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_one_absurd_cost_does_not_switch_the_budget_off(late: bool) -> None:
+    pacing, _, _ = spend(1.0, decisions=2000, late=late)
+    before = pacing.price
+    if late:
+        pacing.report("a1", 1e6, 1.0, budget=1.0)
+        assert pacing.mean_of("a1", 1.0) < 2.0
+        assert pacing.reports.mean < 2.0
+    else:
+        decide(pacing, [0.1, 1.0, 1e6], 0, 1.0)
+    assert pacing.price > 0.5 * before
+    assert pacing.clipped == 1
+
+
+def test_a_mean_of_zeros_can_rise() -> None:
+    pacing = Pacing()
+    pacing.report("a", 0.0, None, budget=None)
+    pacing.report("a", 4.0, None, budget=None)
+    assert pacing.reports.mean == 2.0
+
+
 def test_decisions_of_others_are_counted_and_do_not_move_the_price() -> None:
     pacing = Pacing()
     for _ in range(10):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -16,11 +18,13 @@ from onlineauto.cli.main import main
 from onlineauto.errors import OptionError
 from onlineauto.service.http.tokens import Tokens, add_token
 from onlineauto.service.log.segment_log import read_record
+from onlineauto.service.loop.front import Front
 from onlineauto.service.options import Limits
 from onlineauto.service.ranking import seed_of, uniform_of
 from onlineauto.service.routing.endpoints import Judge, ModelEndpoint, RouteFile, read_route_file
 from onlineauto.service.routing.handlers import RouteHandlers
 from onlineauto.service.routing.prompt import context_of_prompt, read_prompt
+from onlineauto.service.routing.upstream import _events_of, _pause_of
 from tests.service.in_process import InProcessClient
 from tests.service.language_models import LanguageModel
 from tests.service.serving import Service
@@ -189,7 +193,7 @@ def test_a_named_model_is_asked_without_a_decision(route: Any, models: Any) -> N
 
 @pytest.mark.parametrize(
     ("fault", "reason"),
-    [("hangs", "timeout"), ("500", "status"), ("429", "status"), ("404", "status"), ("nonsense", "nonsense")],
+    [("hangs", "timeout"), ("500", "status"), ("404", "status"), ("nonsense", "nonsense")],
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_next_model_answers_if_one_fails(
@@ -210,6 +214,129 @@ def test_the_next_model_answers_if_one_fails(
     rewards = records_of(client, "reward")
     assert [record["RewardValue"] for record in rewards] == [0.0, 1.0]
     assert client.get("/v1/status").json()["late"] == status["late"] + 1  # about another model's answer
+
+
+@pytest.mark.parametrize(("status", "wait"), [(429, "30"), (429, ""), (503, "30"), (401, ""), (403, "")])
+def test_a_model_that_is_not_available_is_left_alone_and_not_blamed(
+    route: Any, models: Any, status: int, wait: str
+) -> None:
+    bad = models(fault=str(status), wait=wait)
+    client = route({"bad": bad, "good": models()}, mode="apprentice")
+    answers = [client.post("/v1/chat/completions", json=ASK) for _ in range(3)]
+    assert [answer.headers["onlineauto-model"] for answer in answers] == ["good"] * 3
+    assert len(bad.bodies) == 1
+    assert model_status(client, "bad")["down"] is True
+    feedback = {"event_id": answers[0].headers["onlineauto-event-id"], "reward": 1.0}
+    assert client.post("/v1/feedback", json=feedback).status_code == 204
+    assert records_of(client, "reward") == []  # it is feedback on another model's answer
+
+
+@pytest.mark.parametrize(
+    ("status", "wait", "pause"),
+    [
+        (429, "30", 30),
+        (429, "1000000", 300),
+        (429, "Wed, 21 Oct", 5),
+        (401, "", 5),
+        (503, "7", 7),
+        (503, "", None),
+        (500, "30", None),
+    ],
+)
+def test_a_model_says_for_how_long_it_is_not_available(status: int, wait: str, pause: float | None) -> None:
+    headers = {"Retry-After": wait} if wait else {}
+    assert _pause_of(httpx.Response(status, headers=headers)) == pause
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [None, {"prompt_tokens": 5, "completion_tokens": None}, {"prompt_tokens": 5.5}]
+    + [{"completion_tokens": tokens} for tokens in (-1, 2**62, 10**300)],
+)
+def test_an_answer_with_an_absurd_usage_is_passed_on_without_a_price(
+    route: Any, models: Any, usage: Any
+) -> None:
+    client = route({"small": models(usage=usage)}, budget=0.001)
+    for _ in range(2):
+        assert client.post("/v1/chat/completions", json=ASK).status_code == 200
+    status = model_status(client, "small")
+    assert (status["unpriced"], status["failed"], status["dollars"]) == (2, 0, 0.0)
+
+
+def test_one_long_answer_hardly_changes_what_the_next_ones_are_expected_to_cost(
+    route: Any, models: Any
+) -> None:
+    small = models(usage={"prompt_tokens": 5, "completion_tokens": 10**8})
+    client = route({"small": small})
+    for _ in range(3):
+        client.post("/v1/chat/completions", json=ASK)
+        small.usage = {"prompt_tokens": 5, "completion_tokens": 300}
+    costs = [record["Costs"][0] for record in records_of(client, "rank")]
+    assert costs == pytest.approx([300 * 2e-6, 1650 * 2e-6, 1200 * 2e-6], rel=0.01)
+
+
+def test_an_id_is_answered_once(route: Any, models: Any) -> None:
+    small = models()
+    client = route({"small": small})
+    body = ASK | {"onlineauto": {"event_id": "e1"}}
+    answers = [client.post("/v1/chat/completions", json=body) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 409]
+    assert "each prompt needs its own id" in answers[1].json()["error"]["message"]
+    assert len(small.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b'data: {"choices":[{"delta":\ndata: {"content":"hi"}}]}\n\n',
+        b'data: {"choices":[{"delta":{"content":"hi"}}]}\nid: 3\n\n',
+        b': wait\r\n\r\ndata: {"choices":[{"delta":{"content":"hi"}}]}\r\n\r\n',
+    ],
+)
+def test_events_of_several_lines_are_read(route: Any, models: Any, first: bytes) -> None:
+    client = route({"small": models(events=first + b"data: [DONE]\n\n")})
+    answer = client.post("/v1/chat/completions", json=ASK | {"stream": True})
+    assert answer.status_code == 200
+    event, done, _ = answer.text.split("\n\n")
+    assert "\n" not in event
+    assert json.loads(event.removeprefix("data: "))["choices"][0]["delta"]["content"] == "hi"
+    assert done == "data: [DONE]"
+
+
+def test_an_event_is_read_in_linear_time_and_up_to_a_size() -> None:
+    class Pieces:
+        def __init__(self, size: int) -> None:
+            self.size = size
+
+        async def aiter_bytes(self) -> AsyncGenerator[bytes, None]:
+            yield b"data: 1\r\n\r"
+            yield b"\ndata: 2\n\ndata: "
+            for _ in range(self.size // 10):
+                yield b"y" * 10
+            yield b"\n\n"
+
+    async def read(size: int) -> list[bytes]:
+        return [event async for event in _events_of(Pieces(size))]  # type: ignore[arg-type]
+
+    began = time.process_time()
+    events = asyncio.run(read(1_000_000))
+    assert time.process_time() - began < 4.0  # quadratic work takes a minute
+    assert events == [b"data: 1\r\n\r\n", b"data: 2\n\n", b"data: " + b"y" * 1_000_000 + b"\n\n"]
+    with pytest.raises(ValueError, match="an event has more than 1048576 bytes"):
+        asyncio.run(read(1_100_000))
+
+
+def test_feedback_with_a_cost_is_recorded_whole_or_not_at_all(
+    route: Any, models: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = route({"small": models()}, limits=Limits(queue=10))
+    event_id = client.post("/v1/chat/completions", json=ASK).headers["onlineauto-event-id"]
+    monkeypatch.setattr(Front, "queued", 8)
+    feedback = {"event_id": event_id, "reward": 1.0, "cost": 0.1}
+    assert client.post("/v1/reward", json=feedback).status_code == 429
+    monkeypatch.undo()
+    assert records_of(client, "reward") == []
+    assert client.post("/v1/reward", json=feedback).status_code == 204
 
 
 def test_a_refused_connection_and_all_models_failing_is_502(route: Any, models: Any) -> None:
@@ -243,7 +370,8 @@ def test_failures_may_be_left_unlearnt(route: Any, models: Any) -> None:
     client = route(
         {"bad": models(fault="500"), "good": models()}, content={"failure_reward": False}, mode="apprentice"
     )
-    client.post("/v1/chat/completions", json=ASK)
+    event_id = client.post("/v1/chat/completions", json=ASK).headers["onlineauto-event-id"]
+    client.post("/v1/feedback", json={"event_id": event_id, "reward": 1.0})  # about another model's answer
     assert records_of(client, "reward") == []
 
 
@@ -415,6 +543,8 @@ GOOD = '[models.small]\nurl = "http://127.0.0.1:1/v1"\n'
         (GOOD + 'key = "NO_SUCH_KEY"\n', "[models.small]: the variable NO_SUCH_KEY of the environment"),
         (GOOD + "timeout = 0\n", "[models.small]: Expected `float` > 0.0 - at `$.timeout`"),
         (GOOD + "input_price = -1.0\n", "Expected `float` >= 0.0"),
+        (GOOD + "output_price = inf\n", "Expected `float` <= 1000000.0"),
+        (GOOD + "input_price = nan\n", "[models.small]"),
         (GOOD + "speed = 1\n", "[models.small]: Object contains unknown field `speed`"),
         (GOOD + "routed = false\n", "no model is routed"),
         ('[models.small]\nurl = "localhost:80"\n', "url 'localhost:80' is not like"),

@@ -224,6 +224,7 @@ class FrontHandlers:
         check_cost(cost, "the cost")
         done = request.done if value is msgspec.UNSET else after_all(2, request.done)
         if value is not msgspec.UNSET:
+            self.front.check_queue(3)  # an activation too; all are recorded, or none
             self.record_reward(event_id, value, key, done)
         self.front.cost(event_id, cost, done)
 

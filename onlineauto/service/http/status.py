@@ -94,6 +94,9 @@ class FrontStatus(msgspec.Struct, frozen=True, kw_only=True):
     unmatched_costs: Annotated[
         int, _counter("Costs that were reported for no known decision.", "join.pacing.unmatched")
     ]
+    clipped_costs: Annotated[
+        int, _counter("Costs far beyond all others, of which the price took less.", "join.pacing.clipped")
+    ]
     disk_free_share: Annotated[float, _gauge("Free share of the disk of the folder.", "disk_free_share")]
     time: Annotated[float, _at("clock")]
 
@@ -129,9 +132,10 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         The number of records of the log that could not be applied, and a description of the latest.
     segments : list of SegmentSummary
         What the model prefers for whom.
-    price, mean_cost, recent_cost, costed, over_budget : float and int
+    price, mean_cost, recent_cost, costed, over_budget, clipped_costs : float and int
         The price of a unit of cost, the mean cost of a decision, in all and of the latest 200, the number of
-        decisions in it, and of those whose cheapest action costs more than the budget.
+        decisions in it, of those whose cheapest action costs more than the budget, and of costs far beyond
+        all others.
     action_costs : mapping of str to float
         The mean reported cost of each action.
     epoch : int

@@ -12,6 +12,7 @@ function of the records of the log; there is no clock and no random number.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 
 import msgspec
@@ -32,6 +33,10 @@ _RECENT: Final = 200
 _PRIOR: Final = 2.0
 """Number of reported costs of all actions that the mean cost of an action begins with."""
 _MOST_ACTIONS: Final = 1024
+_FAR: Final = 10.0
+"""Multiple of the mean, or of the budget, beyond which a cost is absurd: a mean takes this bound instead."""
+_FAR_AT_FIRST: Final = 1000.0
+"""The same multiple of the budget for the first cost of a mean."""
 LARGEST_COST: Final = 1e30
 
 
@@ -45,6 +50,11 @@ class RunningMean(msgspec.Struct, array_like=True):
         """Add a number."""
         self.count += 1
         self.mean += (value - self.mean) / min(self.count, _RECENT)
+
+    def bound(self, budget: float | None) -> float:
+        """Return the bound beyond which the next number is absurd, infinity if nothing is known."""
+        usual = max(self.mean, budget or 0.0)
+        return (_FAR if self.count else _FAR_AT_FIRST) * usual or inf
 
 
 class Pacing(msgspec.Struct):
@@ -71,6 +81,7 @@ class Pacing(msgspec.Struct):
     over_budget: int = 0  # Decisions whose cheapest action costs more than the budget.
     reported: int = 0  # Costs that were reported, and those of no known decision.
     unmatched: int = 0
+    clipped: int = 0  # Costs far beyond all others, of which the means took less.
     reports: RunningMean = msgspec.field(default_factory=RunningMean)  # Of the reported costs, by action.
     by_action: dict[str, RunningMean] = msgspec.field(default_factory=dict)
 
@@ -117,7 +128,9 @@ class Pacing(msgspec.Struct):
 
     def follow(self, cost: float, *, spread: float, budget: float) -> None:
         """Adapt the price to the cost of a decision; `spread` is the range of the costs of its actions."""
-        self.spread.add(spread)
+        bound = self.spread.bound(budget)
+        self.clipped += spread > bound
+        self.spread.add(min(spread, bound))
         self.decisions += 1
         self._owe(cost / budget - 1.0)
         step = _RATE * self._overspending * max(self.level, 1.0)
@@ -129,9 +142,13 @@ class Pacing(msgspec.Struct):
         Without a budget, the price does not change.
         """
         self.reported += 1
-        self.reports.add(cost)
         mean = self.by_action.pop(action, None) or RunningMean()
-        mean.add(cost)
+        bound = max(
+            self.reports.bound(budget), mean.bound(budget) if mean.count else 0.0, _FAR * (assumed or 0.0)
+        )
+        self.clipped += cost > bound
+        self.reports.add(min(cost, bound))
+        mean.add(min(cost, bound))
         self.by_action[action] = mean  # the last one, so that the first one was reported longest ago
         if len(self.by_action) > _MOST_ACTIONS:
             del self.by_action[next(iter(self.by_action))]

@@ -27,11 +27,13 @@ class DecisionCosts:
     def __init__(self, log: SegmentLog, join: Join) -> None:
         self._log, self._join = log, join
         self._warned = False  # of a budget below the cheapest action
+        self._clipped = 0  # costs far beyond all others, when last logged
         self._unwritten: dict[str, tuple[int, dict[str, Any]]] = {}  # with the end of the decision's line
 
     def price(self, budget: float, price: float, one: Ranking) -> None:
         """Complete the costs of the actions; if the model decides, note the price and the cheapest action."""
         request, pacing = one.request, self._join.pacing
+        self._warn_of_clipped()
         declared = one.costs or [None] * len(request.ids)
         one.costs = costs = [
             pacing.mean_of(name, budget) if cost is None else cost
@@ -53,6 +55,17 @@ class DecisionCosts:
                 request.ids[cheapest],
                 costs[cheapest],
                 extra={"event": "over_budget", "event_id": request.event_id},
+            )
+
+    def _warn_of_clipped(self) -> None:
+        """Log that costs were far beyond all others, each time that their number has doubled."""
+        clipped = self._join.pacing.clipped
+        if clipped and clipped >= 2 * self._clipped:
+            self._clipped = clipped
+            _LOG.warning(
+                "costs far beyond all others: %d; the means that set the price took less of them",
+                clipped,
+                extra={"event": "costs_clipped", "clipped": clipped},
             )
 
     def note(self, known: LogRecord, one: Ranking, *, end: int) -> LogRecord:

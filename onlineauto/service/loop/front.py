@@ -194,6 +194,11 @@ class Front:
         with self._lock:
             self._check_room(self.join.waiting + count - 1, WAITING, self._now())
 
+    def check_queue(self, count: int) -> None:
+        """Check that a number of records may wait to be written at once."""
+        if self.queued + min(count, max(self.limits.queue, 1)) > self.limits.queue:
+            raise RefusedError(f"{self.queued} records wait to be written", status=429, retry_after=1.0)
+
     def allow_namespace(self, name: str) -> None:
         """Accept a namespace that the service itself adds, beside those that requests may name."""
         self._namespaces.add(name)
@@ -377,12 +382,11 @@ class Front:
                 status=429,
                 retry_after=min(max(self.join.next_end - self.join.time_at(now), 1.0), 60.0),
             )
-        if self.queued >= self.limits.queue:
-            raise RefusedError(f"{self.queued} records wait to be written", status=429, retry_after=1.0)
+        self.check_queue(1)
 
     def _read(self, one: Ranking) -> None:
         """Read the costs that actions declare, and encode the context of a request."""
-        one.costs, one.request = without_costs(one.request)
+        one.costs, one.request = without_costs(one.request, strict=self.join.settings.budget is not None)
         one.context = context_of(one.request, self.limits, self._namespaces)
 
     def _assign(self, settings: JoinSettings, one: Ranking) -> None:

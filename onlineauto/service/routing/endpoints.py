@@ -28,7 +28,7 @@ ANSWER:
 {answer}
 """
 _LONGEST_NAME: Final = 128
-_AMOUNT = Annotated[float, Meta(ge=0.0)]
+_AMOUNT = Annotated[float, Meta(ge=0.0, le=1e6)]
 
 
 class ModelEndpoint(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -52,6 +52,8 @@ _WAITING: Final = 256
 """Number of answers that are or wait to be judged."""
 _MOST_GRADED: Final = 20_000
 """Number of characters of a prompt, and of an answer, that the judge reads."""
+_MOST_UNLEARNT: Final = 100_000
+"""Number of decisions of which nothing is learnt that are remembered: their feedback is of other models."""
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 _FIELD: Final = re.compile(r"\{(prompt|answer)\}")
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -109,6 +111,7 @@ class RouteHandlers(Handlers):
             self.front.allow_namespace(namespace)
         models = [upstream.counts for upstream in self.upstreams.values()]
         self.counts = loop.route = RouteStatus(models=models)
+        self._unlearnt: dict[str, None] = {}  # The latest decisions of which nothing is learnt.
         self._grading: set[asyncio.Task[None]] = set()
         self._graders = asyncio.Semaphore(_JUDGING)
 
@@ -129,7 +132,13 @@ class RouteHandlers(Handlers):
         return Reply.json({"object": "list", "data": rows})
 
     def record_reward(self, event_id: str, value: float, key: str, done: Done) -> None:
-        """Record a reward of a decision, and activate the decision, since it has feedback."""
+        """Record a reward of a decision, and activate the decision, since it has feedback.
+
+        Feedback on another model's answer is ignored if the failure of the chosen one is not learnt.
+        """
+        if event_id in self._unlearnt:
+            done(None)
+            return
         part = after_all(2, done)
         self.front.reward(event_id, value, part, key=key)
         self.front.activate(event_id, part)
@@ -147,7 +156,7 @@ class RouteHandlers(Handlers):
         prompt = read_prompt(request.body, chat=path.startswith("/chat"))
         route = self._route(prompt, path, request.headers.get("unit-id", ""))
         ask = self._ask_stream if prompt.streams else self._ask
-        reply, errors = None, dict[str, str]()
+        reply, errors = None, dict[str, UpstreamError]()
         for name in route.order:
             try:
                 reply = await ask(route, self.upstreams[name])
@@ -156,12 +165,15 @@ class RouteHandlers(Handlers):
                 reply = Reply(rejection.status, rejection.body, (*JSON, *_headers_of(route, name)))
                 break
             except UpstreamError as error:
-                errors[name] = str(error)
+                errors[name] = error
                 self._warn(route, name, str(error))
         if route.recorded is not None:
             await route.recorded
         if reply is not None and errors:  # if no model has answered, that is no reason to prefer another
-            self._learn_failure(route)
+            if errors[route.order[0]].pause is None and self.content.failure_reward is not False:
+                self._learn_failure(route)
+            elif route.decision is not None:
+                self._leave_unlearnt(route.decision.event_id)
         if route.decision is not None and self._has_prices and (reply is None or reply.status != 200):
             self._submit(partial(self.front.cost, route.decision.event_id, 0.0))
         reasons = "; ".join(f"{name}: {reason}" for name, reason in errors.items())
@@ -177,11 +189,17 @@ class RouteHandlers(Handlers):
             return _Route(prompt, path, [prompt.model], None, None)
         down = frozenset(name for name in self._ids if self.upstreams[name].is_down)
         excluded = down if len(down) < len(self._ids) else frozenset()
+        event_id = prompt.extras.event_id or secrets.token_hex(16)
+        if prompt.extras.event_id and self.front.join.find(event_id, self.front.clock()):
+            message = (
+                f"event {event_id[:200]!r} was answered, or is being answered: each prompt needs its own id"
+            )
+            raise RefusedError(message, status=409)
         recorded, done = awaited_record()
         recorded.add_done_callback(lambda future: future.cancelled() or future.exception())
         decision = self.front.rank(
             RankRequest(
-                prompt.extras.event_id or secrets.token_hex(16),
+                event_id,
                 [context_of_prompt(prompt, self.content)],
                 self._ids,
                 self._actions(prompt),
@@ -216,8 +234,8 @@ class RouteHandlers(Handlers):
         """Return the streamed answer of a model, once its first event has arrived."""
         events = upstream.stream(route.path, route.prompt.body)
         first = await anext(events)
-        head, _, data = first.content.partition(b"data:")
-        begin = head + b"data: " + _named(route, upstream.counts.name, data.strip()) + b"\n\n"
+        line = _named(route, upstream.counts.name, first.content).replace(b"\n", b" ")
+        begin = b"data: " + line + b"\n\n"
         headers = (
             *content_type("text/event-stream; charset=utf-8"),
             *_headers_of(route, upstream.counts.name),
@@ -234,11 +252,13 @@ class RouteHandlers(Handlers):
         first: Completion,
     ) -> AsyncGenerator[bytes, None]:
         """Yield nothing, then the events behind the first one."""
-        texts, usage = [first.text], first.usage
+        texts, usage, left = [first.text], first.usage, _MOST_GRADED if self.content.judge else 0
         try:
             yield b""
             async for event in events:
-                texts.append(event.text)
+                if left > 0:
+                    texts.append(event.text)
+                    left -= len(event.text)
                 usage = event.usage or usage
                 yield event.content
             self._note_answer(route, upstream, Completion(b"", "".join(texts), usage))
@@ -261,6 +281,12 @@ class RouteHandlers(Handlers):
         decision, reward = route.decision, self.content.failure_reward
         if decision is not None and reward is not False:
             self._submit(partial(self.record_reward, decision.event_id, reward, "failure"))
+
+    def _leave_unlearnt(self, event_id: str) -> None:
+        """Remember a decision of which nothing is learnt."""
+        self._unlearnt[event_id] = None
+        if len(self._unlearnt) > _MOST_UNLEARNT:
+            del self._unlearnt[next(iter(self._unlearnt))]
 
     def _submit(self, record: Callable[[Done], None]) -> None:
         """Record something for which no client waits."""

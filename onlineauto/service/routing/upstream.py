@@ -21,17 +21,25 @@ if TYPE_CHECKING:
     from onlineauto.service.routing.prompt import Body
 
 _MOST_BYTES: Final = 1 << 25
-"""Maximum size of an answer, or of one event of a stream."""
+"""Maximum size of an answer."""
+_MOST_EVENT: Final = 1 << 20
+"""Maximum size of one event of a stream."""
+_END_BYTES: Final = 4
+"""Number of bytes of the longest end of an event."""
 _FAILURES: Final = 3
 """Number of failures in a row after which a model is not picked for some time."""
 _PAUSE: Final = 5.0
 _LONGEST_PAUSE: Final = 300.0
 _REJECTED: Final = (400, 413, 422)
 """What a model answers if the request itself is wrong, so that no other model is asked."""
+_UNAVAILABLE: Final = (401, 403, 429)
+"""What it answers if a key is wrong, or to too many requests: that says nothing of its answers."""
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
 _MILLION: Final = 1e6
 _CHARACTERS: Final = 4
 """Number of characters of a token, about."""
+_FAR: Final = 10
+"""Multiple of the mean beyond which a number of tokens is absurd: the mean takes this bound instead."""
 _FIRST_TOKENS: Final = 300
 """Number of tokens of an answer that is assumed before the first one."""
 _USAGE: Final = msgspec.Raw(b'{"include_usage":true}')
@@ -40,8 +48,8 @@ _USAGE: Final = msgspec.Raw(b'{"include_usage":true}')
 class Usage(msgspec.Struct):
     """The tokens that an answer has used."""
 
-    prompt_tokens: Annotated[int, Meta(ge=0)] = 0
-    completion_tokens: Annotated[int, Meta(ge=0)] = 0
+    prompt_tokens: Annotated[int, Meta(ge=0, le=10**8)] = 0
+    completion_tokens: Annotated[int, Meta(ge=0, le=10**8)] = 0
 
 
 class _Text(msgspec.Struct):
@@ -56,18 +64,22 @@ class _Choice(msgspec.Struct):
 
 class _Completion(msgspec.Struct):
     choices: list[_Choice]
-    usage: Usage | None = None
+    usage: msgspec.Raw = msgspec.Raw(b"null")  # decoded apart, since a wrong one is no failure
 
 
 _COMPLETION: Final = msgspec.json.Decoder(_Completion)
+_USED: Final = msgspec.json.Decoder(Usage | None)
 
 
 class UpstreamError(Exception):
-    """A model has not answered, or not what it should."""
+    """A model has not answered, or not what it should.
 
-    def __init__(self, kind: str, reason: str) -> None:
+    With a `pause`, which has seconds, the model is not picked meanwhile, and nothing is learnt of it.
+    """
+
+    def __init__(self, kind: str, reason: str, pause: float | None = None) -> None:
         super().__init__(reason)
-        self.kind = kind
+        self.kind, self.pause = kind, pause
 
 
 class RejectedError(Exception):
@@ -96,7 +108,8 @@ class Upstream:
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
-        self._in_row, self._down_until, self._priced = 0, 0.0, 0
+        self._in_row, self._down_until = 0, 0.0
+        self._priced, self._tokens = 0, _FIRST_TOKENS  # the answers, and their tokens, without absurd numbers
 
     @property
     def is_down(self) -> bool:
@@ -121,6 +134,7 @@ class Upstream:
     async def stream(self, path: str, body: Body) -> AsyncGenerator[Completion, None]:
         """Yield the events of a streamed answer; the content of one that the client must not see is empty.
 
+        The content of the first event is its data only, so that more can be said in it.
         An error before the first event is that of `complete`; a later one ends the stream.
         """
         began, usage, response = self._begin(), None, None
@@ -139,7 +153,6 @@ class Upstream:
                 while not (data := _data_of(event)):  # comments that keep the connection
                     event = await anext(events)
                 first = _read_event(data)
-            first.content = event
             usage = first.usage
             yield first
             is_done = False
@@ -180,7 +193,7 @@ class Upstream:
         if response.status_code in _REJECTED:
             raise RejectedError(response.status_code, content)
         text = " ".join(content[:300].decode("utf-8", "replace").split())
-        raise UpstreamError("status", f"it answers {response.status_code}: {text}")
+        raise UpstreamError("status", f"it answers {response.status_code}: {text}", _pause_of(response))
 
     def _begin(self) -> float:
         self.counts.requests += 1
@@ -194,6 +207,7 @@ class Upstream:
             return
         counts.input_tokens += usage.prompt_tokens
         counts.output_tokens += usage.completion_tokens
+        self._tokens += min(usage.completion_tokens, _FAR * max(self._mean_tokens, _FIRST_TOKENS))
         self._priced += 1
         counts.dollars += self.cost_of(usage)
 
@@ -205,8 +219,11 @@ class Upstream:
 
     def expected_cost(self, characters: int) -> float:
         """Return the dollars that an answer will probably cost, by the mean length of answers so far."""
-        tokens = (self.counts.output_tokens + _FIRST_TOKENS) // (self._priced + 1)
-        return self.cost_of(Usage(characters // _CHARACTERS, tokens))
+        return self.cost_of(Usage(characters // _CHARACTERS, self._mean_tokens))
+
+    @property
+    def _mean_tokens(self) -> int:
+        return self._tokens // (self._priced + 1)
 
     def _failure(self, error: BaseException) -> BaseException:
         """Count a failure, and return the error to raise."""
@@ -217,6 +234,8 @@ class Upstream:
             if self._in_row >= _FAILURES:
                 pause = min(_PAUSE * 2.0 ** min(self._in_row - _FAILURES, 10), _LONGEST_PAUSE)
                 self._down_until = time.monotonic() + pause
+            if failure.pause is not None:
+                self._down_until = max(self._down_until, time.monotonic() + failure.pause)
         kind = failure.kind if isinstance(failure, UpstreamError) else "rejected"
         counts.failed += 1
         counts.failures[kind] = counts.failures.get(kind, 0) + 1
@@ -235,6 +254,14 @@ def _failure_of(error: BaseException, timeout: float) -> BaseException:
     return error
 
 
+def _pause_of(response: httpx.Response) -> float | None:
+    """Return the seconds for which a model says that it is not available, None if it does not."""
+    wait = response.headers.get("retry-after", "")
+    if response.status_code not in _UNAVAILABLE and not (response.status_code == 503 and wait):
+        return None
+    return min(float(wait), _LONGEST_PAUSE) if wait.isascii() and wait.isdigit() else _PAUSE
+
+
 async def _content_of(response: httpx.Response) -> bytes:
     """Return the body of a response, up to a maximum size, and close the response."""
     content = bytearray()
@@ -248,16 +275,19 @@ async def _content_of(response: httpx.Response) -> bytes:
 
 async def _events_of(response: httpx.Response) -> AsyncGenerator[bytes, None]:
     """Yield the server-sent events of a response, each with its end."""
-    rest = b""
+    rest, searched = bytearray(), 0
     async for piece in response.aiter_bytes():
         rest += piece
-        while (end := _EVENT_END.search(rest)) is not None:
-            yield rest[: end.end()]
-            rest = rest[end.end() :]
-        if len(rest) > _MOST_BYTES:
-            raise ValueError(f"an event has more than {_MOST_BYTES} bytes")
+        begin = 0
+        while (end := _EVENT_END.search(rest, searched)) is not None:
+            yield bytes(rest[begin : end.end()])
+            begin = searched = end.end()
+        del rest[:begin]
+        if len(rest) > _MOST_EVENT:
+            raise ValueError(f"an event has more than {_MOST_EVENT} bytes")
+        searched = max(len(rest) - _END_BYTES + 1, 0)
     if rest.strip():
-        yield rest + b"\n\n"
+        yield bytes(rest) + b"\n\n"
 
 
 def _data_of(event: bytes) -> bytes:
@@ -278,4 +308,7 @@ def _read_event(content: bytes) -> Completion:
         part = choice.message or choice.delta
         texts.append(choice.text if part is None else part.content)
     text = "".join(text for text in texts if isinstance(text, str))
-    return Completion(content, text, read.usage, len(read.choices))
+    usage = None
+    with suppress(ValueError, msgspec.MsgspecError):
+        usage = _USED.decode(read.usage)
+    return Completion(content, text, usage, len(read.choices))
