@@ -97,7 +97,7 @@ class FrameLog:
             return list(self._columns.values(name) if array is None else array.to_pylist())
         if name not in self._frame:
             raise InputError(f"there is no column {name!r}; there are {', '.join(map(str, self._frame))}")
-        values = _values(self._frame[name], name)
+        values = _values(self._frame[name])
         if len(values) != (self.n_rows or len(values)):
             raise InputError(f"column {name!r} has {len(values)} values, and others have {self.n_rows}")
         return values
@@ -111,7 +111,7 @@ class FrameLog:
             if set(given) != set(self.choices):
                 raise InputError(f"{name}: name a column for each of the actions {short_repr(self.choices)}")
             given = np.column_stack([_numbers(self.column(given[each]), name) for each in self.choices])
-        given = _values(given, name)
+        given = _values(given)
         if len(given) != self.n_rows:
             raise InputError(f"{name}: {len(given)} values for the {self.n_rows} rows of the frame")
         given = [given[row] for row in self.row.tolist()]
@@ -162,13 +162,10 @@ def refuse(rows: Sequence[int] | NDArray[np.int64], problem: str) -> None:
         raise InputError(f"{problem}: row {', '.join(str(int(row)) for row in rows[:_LISTED])}{more}")
 
 
-def _values(column: Any, name: str) -> list[Any]:
+def _values(column: Any) -> list[Any]:
     """Return the values of an array or a column for Python."""
     methods = (method for method in ("to_pylist", "tolist", "to_list") if hasattr(column, method))
-    try:
-        return list(getattr(column, next(methods, "__iter__"))())
-    except (AttributeError, TypeError):
-        raise InputError(f"{name}: {kind_of(column)} is not a value for each row") from None
+    return list(getattr(column, next(methods, "__iter__"))())
 
 
 def _is_missing(value: Any) -> bool:
