@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from contextlib import ExitStack
@@ -172,16 +173,27 @@ def _print_found(log: SegmentLog, text: str) -> None:
     """Print the ids of the events that have a name or a value among their features."""
     from onlineauto.service.log.segment_log import read_record
 
-    wanted = msgspec.json.encode(text)
+    try:
+        number = json.loads(text)
+    except ValueError:
+        number = None
+
+    wanted, is_number = msgspec.json.encode(text), type(number) in (int, float)
+
+    def has(part: object) -> bool:
+        if isinstance(part, list | tuple):
+            return any(map(has, part))
+        return part == text or (is_number and type(part) in (int, float) and part == number)
+
     for position, line in log.lines(log.begin):
-        if wanted in line:
+        if is_number or wanted in line or b"\\" in line:  # a string without escapes has no other bytes
             try:
                 record = read_record(line)
-            except InputError:
+                # names in pairs, so that each of two equal ones is found
+                if record.kind == "rank" and has(json.loads(bytes(record.context), object_pairs_hook=list)):
+                    print(record.event_id)
+            except (InputError, ValueError, RecursionError):
                 print(f"the record at {position} is damaged, and may belong to {text!r}", file=sys.stderr)
-                continue
-            if record.kind == "rank" and wanted in bytes(record.context):
-                print(record.event_id)
 
 
 def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:

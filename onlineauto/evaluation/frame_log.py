@@ -183,7 +183,13 @@ def _sorted(values: set[Any]) -> list[Any]:
 def _numbers(values: Sequence[Any], name: str) -> NDArray[np.float64]:
     """Return a column as numbers, NaN for null."""
     try:
-        return np.asarray(values, np.float64)
+        array = np.asarray(values)
+        texts = array.dtype.kind in "SU" or (
+            array.dtype.kind == "O" and any(isinstance(each, str | bytes) for each in array.flat)
+        )
+        if texts:  # which numpy would read as numbers
+            raise TypeError
+        return array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         kinds = ", ".join(sorted({kind_of(value) for value in values}))
         raise InputError(f"{name}: these are {kinds}, and not numbers, the same for each row") from None

@@ -279,6 +279,7 @@ def test_rows_without_a_reward_are_left_out() -> None:
         ({"click": [np.inf, 1.0]}, "of", "column 'click' has infinite values: row 0"),
         ({"click": [np.nan, np.nan]}, "of", "no row of the frame has both 'shown' and 'click'"),
         ({"click": ["x", "y"]}, "of", "click: these are a str, and not numbers"),
+        ({"click": ["1", "0"]}, "of", "click: these are a str, and not numbers"),
         ({"shown": [["a"], ["b"]]}, "of", "column 'shown' has lists, which are no actions: row 0, 1"),
         ({}, "missing", "there is no column 'missing'; there are shown, click, p, of"),
         ({"of": [0.5, 1.5]}, "of", "of: a probability is from 0 to 1: row 1"),

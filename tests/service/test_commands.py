@@ -13,7 +13,7 @@ import pytest
 from onlineauto.cli.main import main
 from onlineauto.errors import InputError
 from onlineauto.service.http.tokens import Tokens
-from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.log.segment_log import SegmentLog, sealed
 from onlineauto.service.loop.folder import FolderLock
 from onlineauto.service.loop.loop import Loop
 from onlineauto.workspace.workspace import Workspace
@@ -191,6 +191,41 @@ def test_the_events_of_a_user_are_found(tmp_path: Path, capfd: pytest.CaptureFix
     code, out, err = run_command(capfd, "loop", str(tmp_path / "loop"), "--find", "tom")
     assert (code, out.split()) == (0, ["e1", "e3", "e6"])
     assert "is damaged, and may belong to 'tom'" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Zoë", ["name", "escaped"]),
+        ("user/17", ["slash"]),
+        ("17", ["number", "float", "twice"]),
+        ('a"b', ["quoted"]),
+        ("171", ["others"]),
+        ("true", []),
+        ("18446744073709551617", ["large"]),
+    ],
+)
+def test_events_are_found_however_a_name_or_value_is_written(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], text: str, found: list[str]
+) -> None:
+    values = {
+        "name": '{"Zoë":2}',
+        "escaped": r'{"id":"Zo\u00eb"}',
+        "slash": r'{"id":"user\/17"}',
+        "number": '{"id":17}',
+        "float": '{"id":[17.0]}',
+        "twice": '{"id":17,"id":18}',
+        "quoted": r'{"id":"a\"b"}',
+        "others": '{"id":"user-17","is":true,"n":171}',
+        "large": '{"id":18446744073709551617}',
+    }
+    log = SegmentLog(tmp_path / "loop" / "log")
+    for event_id, value in values.items():
+        line = decision(event_id, 2.0).replace(b'{"tom":1}', value.encode())
+        log.append([sealed(line[: line.rindex(b',"crc":')] + b"}")])
+    log.close()
+    code, out, err = run_command(capfd, "loop", str(tmp_path / "loop"), "--find", text)
+    assert (code, out.split(), err) == (0, found, "")
 
 
 def test_events_are_erased_in_the_logs_of_rank_servers_too(

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -274,6 +275,75 @@ def test_the_folder_of_a_removed_loop_is_kept(serve: Serve) -> None:
     assert client.loop("old")["ranked"] == 1
 
 
+def handle(client: LoopsClient, *requests: tuple[str, str]) -> list[Any]:
+    """Return what handlers of `ServiceHandlers` return or raise for the loop `shop`, which begin in order."""
+
+    async def begin() -> list[Any]:
+        handlers: Any = client.app._handlers
+        given = [
+            (name, SimpleNamespace(path={"loop": "shop"}, body=body.encode())) for name, body in requests
+        ]
+        return await asyncio.gather(
+            *(getattr(handlers, name)(request) for name, request in given), return_exceptions=True
+        )
+
+    return list(client.call(begin))
+
+
+def test_a_loop_that_is_being_removed_is_not_changed(serve: Serve) -> None:
+    client = serve()
+    client.create("shop")
+    patches = [("change_loop", f'{{"options": "{MODEL}"}}'), ("change_loop", '{"state": "paused"}')]
+    removed, *changed = handle(client, ("remove_loop", ""), *patches)
+    assert removed.status == 200
+    assert [error.status for error in changed] == [404, 404]
+    assert not (client.folder / "shop").exists()
+    assert client.loop("shop")["error"]["message"].startswith("there is no loop 'shop'")
+
+
+def test_a_loop_that_is_being_removed_is_created_again(serve: Serve) -> None:
+    client = serve()
+    client.create("shop", MODEL)
+    client.rank("shop")
+    removed, *created = handle(client, ("remove_loop", ""), ("create_loop", "{}"), ("create_loop", "{}"))
+    assert [reply.status for reply in (removed, *created)] == [200, 201, 200]
+    assert client.loop("shop") | {"ranked": 0, "options": AT_ONCE} == client.loop("shop")
+    wrong = ("create_loop", '{"options": "--automl 4"}')
+    removed, *created = handle(client, ("remove_loop", ""), wrong, wrong)
+    assert ["give --cb_explore_adf" in str(error) for error in created] == [True, True]
+
+
+def test_changes_of_a_loop_at_the_same_time_are_all_kept(serve: Serve) -> None:
+    client = serve()
+    client.create("shop")
+    handle(client, ("change_loop", f'{{"options": "{MODEL}"}}'), ("change_loop", '{"state": "paused"}'))
+    assert (client.loop("shop")["options"], client.loop("shop")["state"]) == (MODEL, "paused")
+    handle(client, ("change_loop", '{"state": "active"}'), ("change_loop", f'{{"options": "{AT_ONCE}"}}'))
+    assert (client.loop("shop")["options"], client.loop("shop")["state"]) == (AT_ONCE, "active")
+
+
+def test_options_of_a_loop_cannot_be_made_empty(serve: Serve) -> None:
+    client = serve()
+    client.create("shop")
+    answer = client.patch("/v1/loops/shop", json={"options": ""})
+    assert answer.status_code == 422
+    assert message_of(answer) == "the options of the loop 'shop' cannot be empty"
+
+
+def test_wrong_options_in_a_file_are_listed_before_the_loop_is_asked(serve: Serve) -> None:
+    client = serve()
+    client.create("shop")
+    client.rank("shop")
+    client.__exit__()
+    (client.folder / "shop" / "loop.json").write_text(json.dumps({"options": f"{MODEL} --port 3"}))
+    client = serve()
+    client.patch("/v1/loops/shop", json={"state": "paused"})
+    shop = client.loop("shop")
+    assert "loop.json cannot be read: --port is an option of the service" in shop["error"]
+    assert (shop["ranked"], shop["state"]) == (1, "paused")
+    assert client.patch("/v1/loops/shop", json={"options": MODEL}).json()["error"] == ""
+
+
 def test_a_folder_of_another_service_becomes_a_loop(serve: Serve, tmp_path: Path) -> None:
     client = serve()
     Loop(client.folder / "old", REGISTRY.parse(MODEL)).close()
@@ -309,6 +379,7 @@ def test_a_created_loop_is_created_once(serve: Serve) -> None:
         ("log", 400, "the service has a file or a loop of this name"),
         ("default", 400, "the service has a file or a loop of this name"),
         ("removed", 400, "the service has a file or a loop of this name"),
+        ("leases", 400, "the service has a file or a loop of this name"),
     ],
 )
 def test_a_name_is_checked(serve: Serve, name: str, status: int, message: str) -> None:

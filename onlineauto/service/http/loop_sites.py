@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from onlineauto.errors import OptionError
 from onlineauto.service.http.app import Handlers, body_bytes_of, working
 from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuard, SharedRoom, Waiting
 from onlineauto.service.http.routes import ROUTES
@@ -250,14 +251,19 @@ class LoopSite:
                 self.named.put_off(self.service.loops.clock() + AGAIN)
             self.service.garbage += 1
 
-    async def change(self, state: State, options: str) -> None:
-        """Change the state and the options."""
-        file = self.named.file
-        if not options:
-            raise RefusedError(f"{self.named.error}; send its options as well", status=409)
-        if (state, options) == (file.state, file.options):
-            return
+    async def change(self, state: State | None, options: str | None) -> None:
+        """Change the state and the options; None keeps them."""
+        if options == "":
+            raise OptionError(f"the options of the loop {self.named.name!r} cannot be empty")
         async with self._lock:
+            if self.is_removed:
+                raise no_such_loop(self.named.name)
+            file = self.named.file
+            state, options = state or file.state, options or file.options
+            if not options:
+                raise RefusedError(f"{self.named.error}; send its options as well", status=409)
+            if (state, options) == (file.state, file.options):
+                return
             if state == "archived" or options != file.options:
                 await self._drain(state)
             try:
@@ -381,10 +387,11 @@ class LoopService:
         check_name(name)
         if self._alone:
             raise RefusedError(f"{self._alone} is for the loop 'default', and for a service without others")
-        if name in self.sites:
-            site = self.sites[name]
-            await site.settled()
-            if name in self.sites and options in ("", site.named.file.options):
+        while (known := self.sites.get(name)) is not None:
+            await known.settled()
+            if self.sites.get(name) is not known:  # it was removed, or could not be created
+                continue
+            if options in ("", known.named.file.options):
                 return False
             message = f"there is a loop {name!r} with other options: PATCH {PREFIX}{name} changes them"
             raise RefusedError(message, status=409)

@@ -71,8 +71,7 @@ class ServiceHandlers(Handlers):
             self.service.site(request.path["loop"]),
             msgspec.json.decode(request.body, type=LoopChanges),
         )
-        file = site.named.file
-        await site.change(body.state or file.state, file.options if body.options is None else body.options)
+        await site.change(body.state, body.options)
         return Reply.json(site.summary())
 
     async def remove_loop(self, request: Request) -> Reply:

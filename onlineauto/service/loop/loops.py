@@ -43,7 +43,7 @@ _FILE: Final = "loop.json"
 _CLOSED: Final = "closed.json"
 _REMOVED: Final = "removed"
 _TAKEN: Final = frozenset(
-    {DEFAULT_LOOP, _REMOVED, "lock", *(pattern.partition("/")[0] for pattern in SERVICE_FILES)}
+    {DEFAULT_LOOP, _REMOVED, "lock", "leases", *(pattern.partition("/")[0] for pattern in SERVICE_FILES)}
 )
 """Names of files and folders that a service has in its folder."""
 _OF_PROCESS: Final = ("host", "port", "tokens", "max_connections", "max_open_loops", "close_idle")
@@ -164,10 +164,12 @@ class NamedLoop:
         try:
             check_name(self.name)
             self.file = msgspec.json.decode((self.folder / _FILE).read_bytes(), type=LoopFile)
-        except (OSError, msgspec.MsgspecError, RefusedError) as error:
+            loop_options(self.file.options)
+        except (OSError, msgspec.MsgspecError, RefusedError, OptionError) as error:
             self.error = f"{self.folder / _FILE} cannot be read: {error}"
             _LOG.error("loop %s: %s", self.name, self.error, extra={"event": "loop", "loop": self.name})
-            return
+            if not self.file.options:
+                return
         try:
             self.closed = msgspec.json.decode((self.folder / _CLOSED).read_bytes(), type=ClosedLoop)
         except (OSError, msgspec.MsgspecError):  # it was never closed, or killed
@@ -281,7 +283,8 @@ class Loops:
         except BaseException:
             named.file = before
             raise
-        named.error = ""
+        if options != before.options:
+            named.error = ""
 
     def remove(self, named: NamedLoop) -> Path:
         """Move the folder of a closed loop to ``removed``, and return its new path."""
