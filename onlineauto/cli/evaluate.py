@@ -20,6 +20,7 @@ from onlineauto.cli.hints import no_events_error
 from onlineauto.cli.terminal import progress_line, table_lines, warn
 from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
+from onlineauto.engine.stream.source import with_datasets
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import MISSING, Evaluation
 from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.evaluation.evaluation import Bounded, PolicyValue
+    from onlineauto.formats.datasets.dataset_source import DatasetSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +119,10 @@ def run(configuration: Configuration) -> int:
     sources = [_source(path, options, log=format_of(configuration).log) for path in inputs.data or ("-",)]
     items: Any = [source.file() if isinstance(source, Joined) else source for source in sources]
     if any(isinstance(policy, PacedPolicy) for policy in evaluation.policies.values()):
-        if not format_of(configuration).log:
-            raise OptionError("a policy with --budget needs the costs in the log of a service: add --dsjson")
-        items = costs.read(chain.from_iterable(map(_lines_of, sources)))
+        if format_of(configuration).log:
+            items = costs.read(chain.from_iterable(map(_lines_of, sources)))
+        else:
+            items = _with_costs(items, configuration)
     course, begin = _Course(), time.monotonic()
     with progress_line(quiet=options.quiet) as draw:
         for values, intervals in evaluation.stream(items, trace=options.picture is not None):
@@ -172,6 +175,19 @@ def _source(path: str, options: EvaluateOptions, *, log: bool) -> BinaryIO | Pat
         return Path(path)
     joined = Joined(path, options.rewards, default_reward=options.default_reward)
     return joined if joined.unmatched or joins else Path(path)
+
+
+def _with_costs(paths: Any, configuration: Configuration) -> DatasetSource:
+    """Return a dataset that has a column of costs of actions, or raise an error."""
+    from onlineauto.formats.datasets.dataset_source import DatasetSource
+
+    dataset = with_datasets(paths, configuration)
+    if isinstance(dataset, DatasetSource) and dataset.columns(decides=True).action_costs is not None:
+        return dataset
+    raise OptionError(
+        "a policy with --budget needs the cost of each action: add --dsjson for the log of a service, or "
+        "name the column of costs in a file for --columns, as action_costs"
+    )
 
 
 def _no_result_reason(evaluation: Evaluation, configuration: Configuration) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.jit import F32, inline_kernel, kernel, short_loop
+from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -228,3 +228,11 @@ def typical_error(exploration: Exploration) -> float:
 def note_learnt(exploration: Exploration) -> None:
     """Count a learnt event."""
     exploration.counts[LEARNT] += 1
+
+
+@entry_kernel
+def note_outcome(exploration: Exploration, cost: F32, prediction: F32) -> None:
+    """Count an event that Python code explores: its learnt cost, and what was predicted."""
+    note_cost(exploration, cost)
+    note_error(exploration, cost, prediction, _ONE)
+    note_learnt(exploration)

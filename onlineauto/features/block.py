@@ -137,6 +137,8 @@ class Block:
         Action as written before the first colon.
     cost, probability : float32[n_costs]
         Cost (`UNLABELLED` if none), logged probability (0 if none).
+    action_costs : float32[n_lines], optional
+        What an action declares to cost, NaN for none, if a column says so; a file of blocks has none.
     tag_start : int64[n_lines + 1]
         First byte of each tag.
     span_namespace : int32[n_spans]
@@ -158,6 +160,7 @@ class Block:
     namespaces: Namespaces
     rules: Rules = field(default_factory=dict)
     objects: str = ""
+    action_costs: NDArray[np.float32] | None = None
 
     line_number = _Column[np.int64]("lines", "number", has_sentinel=True)
     line_start = _Column[np.int64]("lines", "start")

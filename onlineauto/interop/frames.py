@@ -33,6 +33,7 @@ def from_frame(
     cost: str | None = None,
     reward: str | None = None,
     probability: str | None = None,
+    action_costs: str | None = None,
     label: str | None = None,
     weight: str | None = None,
     problems: Diagnostics | None = None,
@@ -71,6 +72,9 @@ def from_frame(
         Cost and propensity of the logged action. Rows that lack one of the two or the action have no label.
     reward : column, optional
         In place of `cost`, its negative.
+    action_costs : column, optional
+        What each action costs, for policies with a budget: a list in the order of `choices`, or, if rows are
+        actions, a number. Null is unknown.
     label, weight : column, optional
         Label of single lines, null for a row without a label; number of such events that each row represents.
         If rows are actions, the first row's weight counts.
@@ -107,7 +111,7 @@ def from_frame(
     if (cost is reward is None) != (probability is None):
         raise InputError("cost and probability go together: where one is logged, the other is")
     named = {"event": event, "cost": cost, "reward": reward, "probability": probability}
-    named |= {"label": label, "weight": weight}
+    named |= {"action_costs": action_costs, "label": label, "weight": weight}
     roles = {role: str(column) for role, column in named.items() if column is not None}
     if context is None:
         taken = {*roles.values(), *listed(actions)}

@@ -698,6 +698,8 @@ def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
     name = flag.removeprefix("--") if flag.startswith("--") else SHORT_NAMES.get(flag[1:], flag[1:])
     if name in _REMOVED:
         return OptionError(f"{flag} is no option any more: {_REMOVED[name]}")
+    if name == "budget":
+        return OptionError(f"{flag} is an option of `onlineauto serve`, `route` and policies of `evaluate`")
     if name in NAMES:
         hint = f": {_HINTS[name]}" if name in _HINTS else ""
         return OptionError(f"{flag} is an option of Vowpal Wabbit that onlineauto does not have{hint}")

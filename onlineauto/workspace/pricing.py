@@ -1,7 +1,8 @@
 """``PricedScores``: the probabilities of actions whose predicted costs have a price added to them.
 
 The loop computes the scores of a model whose exploration is off. The explorer's kernel then turns the priced
-scores into probabilities. Without a price, `Predictor.predict` does both in one call and gives the same.
+scores into probabilities. Without a price, `Predictor.predict` does both in one call; there, scaled SquareCB
+explores more where the members of the ensemble disagree.
 """
 
 from __future__ import annotations

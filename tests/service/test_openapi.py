@@ -60,6 +60,7 @@ DOCUMENT = {
             "required": ["schemas", "securitySchemes"],
             "properties": {"schemas": {"propertyNames": {"pattern": r"^[a-zA-Z0-9._-]+$"}}},
         },
+        "servers": {"type": "array", "items": {"type": "object", "required": ["url"]}},
     },
     "additionalProperties": False,
 }

@@ -27,8 +27,10 @@ LOOK = 256
 """Number of the champion's losses between two checks."""
 
 _FIRST, _LEAST = 32, 64
-"""Number of observations that are skipped, and before the first alarm: a model improves most at the start.
-Losses are clipped to the largest one of those between; the smaller that is, the sooner a rise is found."""
+"""Number of observations whose losses are large, and before the first alarm: models improve most at first."""
+_CLIP_FACTOR, _CLIP_FACTOR_OF_FIRST = 3.5, 0.1
+"""Losses are clipped to this multiple of the mean of the observations from `_FIRST` to `_LEAST`, and of those
+before. The smaller the first factor is, the sooner a small rise is found, and the later a large one."""
 
 _SIZES = 2 ** np.arange(ROWS)
 
@@ -95,8 +97,8 @@ class Drift:
                 break
             self._n += 1
             n_first += 1
-            if self._n > _FIRST:
-                self._most = max(self._most, float(loss))
+            factor = _CLIP_FACTOR if self._n > _FIRST else _CLIP_FACTOR_OF_FIRST
+            self._most += factor * float(loss) / _FIRST
         rest = means[n_first:]
         self._n += len(rest)
         return len(rest) > 0 and bool(rises(self._window, np.minimum(rest / self._most, 1.0)))

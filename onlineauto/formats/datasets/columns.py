@@ -47,11 +47,13 @@ _NEEDS: Final = {
     "actions": ("event", "actions"),
     "lists": ("list", "actions"),
 }
+_OUTCOMES: Final = ("cost", "reward", "probability", "action_costs", "weight", "tag")
+_LOGGED: Final = (*_OUTCOMES, "context")
 _TAKES: Final = {
     "labels": ("label", "weight", "tag", "context"),
-    "events": ("action", "choices", "cost", "reward", "probability", "weight", "tag", "context"),
-    "actions": ("event", "actions", "cost", "reward", "probability", "weight", "tag", "context"),
-    "lists": ("list", "actions", "chosen", "cost", "reward", "probability", "weight", "tag", "context"),
+    "events": ("action", "choices", *_LOGGED),
+    "actions": ("event", "actions", *_LOGGED),
+    "lists": ("list", "actions", "chosen", *_LOGGED),
 }
 
 Groups = Mapping[str, Sequence[str]]
@@ -82,6 +84,9 @@ class DatasetColumns:
     cost: str | None = None
     reward: str | None = None
     probability: str | None = None
+    # What each action costs, whichever is chosen: a column of lists in the order of `choices`, a column with
+    # a number for each action, or a field of the structs in `list`. Only budgets use it.
+    action_costs: str | None = None
     weight: str | None = None
     tag: str | None = None
     left_out: tuple[str, ...] = ()  # Columns that the inference did not use, each with the reason.
@@ -133,6 +138,8 @@ class DatasetColumns:
         result = {getattr(self, name): name for name in single if getattr(self, name) is not None}
         if self.action is not None and self.choices and self.cost_column is None:
             del result[self.action]
+        if self.rows == "lists" and self.action_costs is not None:
+            del result[self.action_costs]
         groups = [self.context] if self.rows == "lists" else [self.context, self.actions]
         for column in chain.from_iterable(columns for group in groups for columns in group.values()):
             result.setdefault(column, "features")
@@ -168,7 +175,6 @@ class DatasetColumns:
             yield from (f"#   {_on_one_line(reason)}" for reason in self.left_out)
 
 
-_OUTCOMES: Final = ("cost", "reward", "probability", "weight", "tag")
 _MEANINGS: Final = {
     "labels": "each row is an event with a label",
     "events": "each row is a decision, with the action that was taken",
@@ -275,7 +281,7 @@ def _on_one_line(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-_NUMERIC: Final = ("label", "cost", "reward", "probability", "weight", "chosen")
+_NUMERIC: Final = ("label", "cost", "reward", "probability", "action_costs", "weight", "chosen")
 _MOST_NAMED: Final = 20
 
 
@@ -285,16 +291,21 @@ def problem_of_schema(columns: DatasetColumns, schema: Any) -> str:
         kind = type_at(schema, name)
         if kind is None:
             return f"there is no column {name!r} ({purpose}); there are {_list_names(schema.names)}"
+        purpose = "costs of choices" if (columns.rows, purpose) == ("events", "action_costs") else purpose
         if problem := _problem(name, kind, purpose):
             return problem
     if columns.list is None:
         return ""
     structs = _fields_of_actions(columns, schema)
-    for name in chain.from_iterable(columns.actions.values()):
+    fields_used = [(name, "") for name in chain.from_iterable(columns.actions.values())]
+    fields_used += [] if columns.action_costs is None else [(columns.action_costs, "action_costs")]
+    for name, purpose in fields_used:
         kind = type_at(structs, name)
         if kind is None:
             field_names = _list_names(structs.names)
             return f"the structs in {columns.list!r} have no field {name!r}; there are {field_names}"
+        if purpose and (problem := _problem(name, kind, purpose)):
+            return f"{problem} in the structs of {columns.list!r}"
         if reason := why_unsupported(kind):
             return f"field {name!r} of {columns.list!r} is {reason}"
     return ""
@@ -307,6 +318,9 @@ def _problem(name: str, kind: Any, purpose: str) -> str:
     if purpose == "list":
         fits = is_list(kind) and pyarrow().types.is_struct(kind.value_type)
         return "" if fits else f"column {name!r} (list) is of {kind}, not of lists of structs"
+    if purpose == "costs of choices":
+        fits = is_list(kind) and is_number(kind.value_type)
+        return "" if fits else f"column {name!r} (action_costs) is of {kind}, not of lists of numbers"
     if purpose in _NUMERIC:
         return "" if is_number(kind) else f"column {name!r} ({purpose}) is of {kind}, not of numbers"
     if purpose in ("action", "event", "tag"):

@@ -349,7 +349,7 @@ class DatasetSource:
                 if (column := getattr(columns, name)) is not None and type_at(schema, column) is None
             }
             lacking |= set(_OUTCOMES) if not lacking.isdisjoint(_OUTCOMES) else set()
-            absent: dict[str, Any] = dict.fromkeys(lacking - {"action"})
+            absent: dict[str, Any] = dict.fromkeys((lacking - {"action"}) | {"action_costs"})
             columns = replace(columns, **absent)
         source = self if columns is None else self.with_columns(columns)
         source._learnt = dict(learnt.get("types", {}))  # noqa: SLF001 - of this class

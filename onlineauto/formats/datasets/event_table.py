@@ -8,7 +8,7 @@ are counted and left out, while a row in memory raises an error that names the r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.datasets.features import ColumnFeatures, Encoder, Repeated
     from onlineauto.formats.lines.diagnostics import Diagnostics
+
+
+LARGEST_COST: Final = 1e30
+"""No action may declare a larger cost."""
 
 
 class RowProblems(Protocol):
@@ -91,6 +95,7 @@ class EventTable:
     label: NDArray[np.float32] | None = None  # float32[n_events], optional: `UNLABELLED` where there is none.
     cost: NDArray[np.float32] | None = None
     probability: NDArray[np.float32] | None = None
+    action_costs: NDArray[np.float32] | None = None  # What each action declares to cost, NaN if nothing.
     weight: NDArray[np.float32] | None = None
     # uint8[:], int64[n_events], int64[n_events]), optional: bytes of the tags, and the first byte and the end
     # of each event's tag.
@@ -201,6 +206,21 @@ class EventTable:
         ):
             self.refuse(logged & wrong, code, probability.text, probability.column)
 
+    def add_action_costs(self, costs: NDArray[np.float32], declared: NDArray[np.bool_], column: str) -> None:
+        """Add the costs that actions declare, float32[n_actions], where they are `declared`."""
+        assert self.element_start is not None
+        wrong = np.flatnonzero(declared & ~((costs >= 0) & (costs < LARGEST_COST)))[::-1]
+        events = np.searchsorted(self.element_start, wrong, side="right") - 1
+        first = dict(zip(events.tolist(), costs[wrong].tolist(), strict=True))  # the last one wins
+        bad = np.zeros(len(self), bool)
+        bad[events] = True
+
+        def text(event: int) -> str:
+            return f"column {column!r} has the cost {first[event]:g}: use a number from 0 to 1e30, or null"
+
+        self.refuse(bad, ProblemCode.COST_NOT_FINITE, text, column)
+        self.action_costs = np.where(declared, costs, np.float32(np.nan))
+
     # -- blocks ----------------------------------------------------------------------------------------
 
     def blocks(self, size: int, encoder: Encoder) -> Iterator[Block]:
@@ -221,6 +241,7 @@ class EventTable:
         n_lines, first = int(event_start[-1]), event_start[:-1]
         lines = np.zeros(n_lines + 1, LINE)
         parts: list[tuple[ColumnFeatures, NDArray[np.int64]]] = []
+        action_costs = None
         if self.context and end > begin:
             low, high = int(self.context_row[begin]), int(self.context_row[end - 1]) + 1
             line = np.full(high - low, -1, np.int64)
@@ -232,7 +253,11 @@ class EventTable:
             shift = first + shared - self.element_start[events]
             line_of = np.arange(n_lines, dtype=np.int64)
             line_of = np.delete(line_of, first) if shared else line_of
-            line[line_of - np.repeat(shift, n_actions) - low] = line_of
+            element = line_of - np.repeat(shift, n_actions)
+            line[element - low] = line_of
+            if self.action_costs is not None:
+                action_costs = np.full(n_lines, np.nan, np.float32)
+                action_costs[line_of] = self.action_costs[element]
             parts += [(column.of_rows(low, high), line) for column in self.elements]
         spans, features = _features(parts, lines, encoder.numbers)
         lines["number"][:-1] = np.repeat(self.row[events] + 1, n_actions + shared)
@@ -254,6 +279,7 @@ class EventTable:
             namespaces=encoder.names.namespaces,
             rules=encoder.names.rules,
             objects="row" if isinstance(self.report, InMemory) else "",
+            action_costs=action_costs,
         )
 
     def _costs(

@@ -84,6 +84,7 @@ class RowDecoder:
                 self._choices = self._features_of_choices()
             table.elements = self._choices
             table.element_start = np.arange(len(table) + 1) * len(self._place)
+            self._add_costs_of_choices(batch, table)
             if self._columns.cost_column is not None:
                 self._add_chosen(batch, table)
         else:
@@ -111,11 +112,13 @@ class RowDecoder:
         name = self._columns.list or ""
         actions, table.element_start, too_long = flatten(column_at(batch, name))
         sizes = np.diff(table.element_start)
-        elements = self._encode_columns(fields_of(actions), "actions", self._columns.actions)
+        fields = fields_of(actions)
+        elements = self._encode_columns(fields, "actions", self._columns.actions)
         table.elements = elements
         table.refuse(too_long, ProblemCode.LIST_TOO_LONG, name, name)
         table.refuse(sizes == 0, ProblemCode.NO_ACTIONS, name, name)
         self._refuse_infinite(table, elements, table.element_start)
+        self._add_action_costs(fields, table)
         if self._columns.chosen is None:
             return
         values = numbers_of(column_at(batch, self._columns.chosen))
@@ -163,6 +166,7 @@ class RowDecoder:
         table.refuse(is_repeated & (ids >= 0), ProblemCode.EVENT_AGAIN, event, event)
         self._refuse_infinite(table, elements, start)
         self._refuse_infinite(table, context, start)
+        self._add_action_costs(batch, table)
         self._add_weights(batch, table, first)
         if self._columns.cost_column is None:
             return table
@@ -196,6 +200,30 @@ class RowDecoder:
         if self._columns.probability is not None:
             probability = _numbers(batch, self._columns.probability, rows)
         table.add_outcomes(cost, probability, action=action, no_action=no_action, uniform=self._uniform)
+
+    def _add_action_costs(self, actions: Any, table: EventTable) -> None:
+        """Add the costs that actions declare; `actions` is a batch with a row for each."""
+        if (name := self._columns.action_costs) is not None:
+            array = column_at(actions, name)
+            table.add_action_costs(numbers_of(array), _is_given(array), name)
+
+    def _add_costs_of_choices(self, batch: Any, table: EventTable) -> None:
+        """Add the costs that actions declare, from a list in each row, in the order of the choices."""
+        name, n = self._columns.action_costs, len(self._place)
+        if name is None or pyarrow().types.is_null((lists := column_at(batch, name)).type):
+            return
+        array, start, _ = flatten(lists)
+        sizes = np.diff(start)
+        table.refuse(
+            _is_given(lists) & (sizes != n),
+            ProblemCode.COST_NOT_FINITE,
+            lambda event: f"column {name!r} has {sizes[event]} costs for {n} actions",
+            name,
+        )
+        complete, elements = np.repeat(sizes == n, n), np.repeat(sizes == n, sizes)
+        costs, declared = np.zeros(len(complete), np.float32), np.zeros(len(complete), bool)
+        costs[complete], declared[complete] = numbers_of(array)[elements], _is_given(array)[elements]
+        table.add_action_costs(costs, declared, name)
 
     def _add_weights(self, batch: Any, table: EventTable, rows: NDArray[np.int64] | None = None) -> None:
         if self._columns.weight is not None:
@@ -232,6 +260,11 @@ class RowDecoder:
             bad[:] = False
             bad[too_long] = True
             table.refuse(bad, ProblemCode.LIST_TOO_LONG, column.column, column.column)
+
+
+def _is_given(array: Any) -> NDArray[np.bool_]:
+    """Return which values of a column are not null."""
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
 
 
 def _numbers(batch: Any, column: str, rows: NDArray[np.int64] | None = None) -> NumberColumn:

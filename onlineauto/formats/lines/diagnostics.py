@@ -33,6 +33,7 @@ _STOPPED = "reading stopped"
 _KEPT = "used as it is"
 _UNUSED = "label not used"
 _NOT_LEARNT = "event not learnt"
+_SKIPPED = "{unit} skipped"
 
 _TEXTS: dict[ProblemCode, str | tuple[str, str]] = {
     ProblemCode.CONTROL_BYTE: "not text (control byte {text})",
@@ -304,7 +305,7 @@ class Diagnostics:
 def _text_of(code: ProblemCode) -> tuple[str, str]:
     """Return the message and the reaction of a problem, with fields for the text and the unit."""
     text = _TEXTS[code]
-    return (text, "{unit} skipped") if isinstance(text, str) else text
+    return (text, _SKIPPED) if isinstance(text, str) else text
 
 
 def summary_of(code: ProblemCode) -> str:
@@ -344,6 +345,8 @@ def make_diagnostic(
     quoted = _quote(text)
     if code == ProblemCode.NO_LABEL:  # a description of Python values, not a text of the input
         quoted = quoted[1:-1]
+    if code == ProblemCode.COST_NOT_FINITE and text.startswith(b"column "):  # of declared costs, a message
+        message, quoted, done = "{text}", text.decode("utf-8", "backslashreplace"), _SKIPPED
     if code in _VALUES and (number := _NUMBER.match(text)) and _is_too_large(number[0], text):
         message, quoted = "number {text} is too large", _quote(number[0])
     return Diagnostic(

@@ -144,7 +144,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
     vanished : list of VanishedFeature
         Namespaces and features of the context that were in the decisions of each hour, and are no longer.
     warnings : list of str
-        What is unusual in the latest decisions, with a likely cause.
+        What is unusual in the latest decisions, with a likely cause; and why no model answers a router.
     copies : list of CopyStatus
         The copies of the log in another folder or in a topic, and how far they are behind.
     route : RouteStatus
@@ -213,7 +213,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         float, _gauge("Share of the latest 50,000 decisions that got a reward.", "traffic.")
     ]
     vanished: Annotated[list[VanishedFeature], _at("traffic.")]
-    warnings: Annotated[list[str], _at("traffic.")]
+    warnings: Annotated[list[str], _at("warnings")]
     held_out: Annotated[int, _counter("Decisions of the control arm that have ended.", "learner.")]
     experiment: Annotated[ExperimentReport, _at("experiment")]
     loss_window_seconds: float = 0.0  # An answer is sent only after the disk has its record.

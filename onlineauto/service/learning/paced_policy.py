@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from onlineauto.errors import OptionError
-from onlineauto.explorers.ranking_kernels import note_cost, note_error, note_learnt
+from onlineauto.explorers.ranking_kernels import note_outcome
 from onlineauto.service.join.pacing import LARGEST_COST, Pacing
 from onlineauto.state.schema import arrays_of
 from onlineauto.workspace.pricing import check_priced, inactive, priced_pmf
@@ -119,14 +119,14 @@ class PacedPolicy(Workspace):
         The options of the policy.
     budget : float
         The mean cost of a decision.
-    costs : LoggedCosts
-        The costs of the log that is evaluated.
+    costs : LoggedCosts, optional
+        The costs of the log that is evaluated, unless its blocks have them.
     """
 
-    def __init__(self, configuration: Configuration, budget: float, costs: LoggedCosts) -> None:
+    def __init__(self, configuration: Configuration, budget: float, costs: LoggedCosts | None = None) -> None:
         check_priced(configuration)
         super().__init__(configuration)
-        self.budget, self.pacing, self._costs = budget, Pacing(), costs
+        self.budget, self.pacing, self._costs = budget, Pacing(), costs or LoggedCosts()
         task = self.learner.task
         self.learner.task = task._replace(exploration=inactive(task.exploration))
 
@@ -146,7 +146,7 @@ class PacedPolicy(Workspace):
         self, block: Block, outcomes: Outcomes, event: int, actions: slice, exploration: Exploration
     ) -> None:
         """Replace the scores of an event by probabilities; let the price follow their expected cost."""
-        costs = self._costs.of(int(block.line_number[block.event_start[event]]))
+        costs = self._costs_of(block, event)
         action, row = outcomes.action[actions], outcomes.rows[event]
         scores = np.empty(len(action), np.float32)
         scores[action] = outcomes.score[actions]
@@ -159,10 +159,16 @@ class PacedPolicy(Workspace):
             row["loss"] = cost * chance * outcomes.weight[event]
             self.pacing.reward(-float(cost))
             if not outcomes.outlier[event]:
-                note_cost(exploration, cost)
-                note_error(exploration, cost, predicted, np.float32(1))
-                note_learnt(exploration)
+                note_outcome(exploration, cost, predicted)
         if costs is not None:
             expected = float(np.dot(pmf, costs))
             self.pacing.pay(expected)
             self.pacing.follow(expected, spread=max(costs) - min(costs), budget=self.budget)
+
+    def _costs_of(self, block: Block, event: int) -> list[float] | None:
+        """Return the costs of the actions of an event; None if one of them is not known."""
+        begin, end = block.event_start[event : event + 2].tolist()
+        if block.action_costs is None:
+            return self._costs.of(int(block.line_number[begin]))
+        costs = block.action_costs[begin:end][~block.shared[begin:end]]
+        return None if np.isnan(costs).any() else costs.tolist()

@@ -399,6 +399,12 @@ class Loop(Front):
         )
 
     @property
+    def warnings(self) -> list[str]:
+        """What is unusual in the latest decisions, and why no model answers a router."""
+        trouble = "" if self.route is None else self.route.trouble
+        return [*self.traffic.warnings, *filter(None, [trouble])]
+
+    @property
     def writable(self) -> bool:
         """True unless the log cannot be written at present, or another process may write it."""
         return super().writable and (self.lease is None or not self.lease.problem)
