@@ -12,7 +12,6 @@ import numpy as np
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
 from onlineauto.api.champion import champion_of
 from onlineauto.api.single_lines import SingleLines
-from onlineauto.api.tables import rows_of
 from onlineauto.engine.ensemble.class_ensemble import ClassEnsemble
 from onlineauto.engine.ensemble.member import Sizes
 from onlineauto.engine.ensemble.options import EnsembleOptions
@@ -204,7 +203,7 @@ class AutoMLClassifier(SingleLines):
                     searched = self._chances(self._workspace.predict(event))
                 [row] = self._run_one(event, -1, searched).tolist()
                 return dict(zip(self._codes, row, strict=True))
-        rows = list(rows_of(features))
+        rows = self._columns.rows(features)
         with self._lock:
             if not self._codes or not rows:
                 return np.empty((len(rows), len(self._codes)))

@@ -13,7 +13,6 @@ from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
 from onlineauto.api.lags import Lags
 from onlineauto.api.numbers import Moments, TypicalSize, as_float
 from onlineauto.api.single_lines import SingleLines
-from onlineauto.api.tables import rows_of
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, short_repr
 from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
@@ -157,7 +156,7 @@ class AutoMLRegressor(SingleLines):
 
     def _predict_rows(self, features: Rows, *, awaits: bool) -> NDArray[np.float64]:
         """Return the labels of many events; `awaits` says that their labels may be learnt later."""
-        rows = list(rows_of(features))
+        rows = self._columns.rows(features)
         if not rows:
             return np.empty(0)
         with self._lock:

@@ -17,16 +17,16 @@ from onlineauto.api.effects import effects_of, parts_of, sample_rows
 from onlineauto.api.feed import Feed, check_source, nothing_learnt, progress_bar, refuse_names, size_of
 from onlineauto.api.numbers import NumberEncoder
 from onlineauto.api.tables import (
+    LearntColumns,
     TableEvent,
     categories_of,
     frame_rows,
     is_frame,
     labelled_rows,
-    rows_of,
 )
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, add_outlier, outlier_message
 from onlineauto.engine.records.loop import Outlier
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import InputError, OptionError, kind_of
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.api.tables import Rows
+    from onlineauto.api.tables import Rows, Shaped
     from onlineauto.features.block import Block
     from onlineauto.formats.mappings.identities import Identities
     from onlineauto.formats.mappings.named_event import NamedEvent
@@ -75,6 +75,7 @@ class SingleLines(AutoModel):
         options = {name: value for name, value in options.items() if value is not None}
         super().__init__(options, begin_with=begin_with)
         self._numbers = NumberEncoder()
+        self._columns = LearntColumns()
         self._serve()
 
     def _serve(self) -> None:
@@ -234,12 +235,22 @@ class SingleLines(AutoModel):
         """The name of each output of `_respond`, as members of an explanation; none for a number."""
         return [{}]
 
-    def explain(self, features: Features, background: Rows | None = None) -> dict[str, Any]:
+    def _one_row(self, features: Any) -> Features:
+        """Return the features of an event, which may be a Series or a frame of one row."""
+        if hasattr(features, "to_frame") and hasattr(features, "index"):
+            features = features.to_frame().T
+        if is_frame(features) and features.shape[0] == 1:
+            [features] = self._columns.rows(features)
+        if not isinstance(features, Mapping):
+            raise InputError(f"explain takes one event, not {kind_of(features)}: frame.iloc[0].to_dict()")
+        return features
+
+    def explain(self, features: Features | Shaped, background: Rows | None = None) -> dict[str, Any]:
         """Return how much each feature moves the prediction of an event, in the unit of the prediction.
 
         Parameters
         ----------
-        features : mapping
+        features : mapping, Series or frame of one row
             The features of the event, as for `predict`.
         background : sequence of mappings or frame, optional
             Usual rows, such as some hundred that were learnt: features are compared with theirs. By default,
@@ -271,7 +282,8 @@ class SingleLines(AutoModel):
         >>> round(found["prediction"]), round(found["base"]), round(found["features"]["rooms"])
         (1200, 714, 486)
         """
-        rows: list[Any] = [{}] if background is None else sample_rows(list(rows_of(background)))
+        rows: list[Any] = [{}] if background is None else sample_rows(self._columns.rows(background))
+        features = self._one_row(features)
         found = parts_of(self._respond, features, rows)
         predictions = []
         for at, label in enumerate(self._output_labels):
@@ -305,7 +317,7 @@ class SingleLines(AutoModel):
         ------
         Partial dependence (Friedman, 2001).
         """
-        found = effects_of(self._respond, list(rows_of(rows)))
+        found = effects_of(self._respond, self._columns.rows(rows))
         labels = [output["label"] for output in self._output_labels if output]
         features = {
             name: {"values": values, "predictions": means if labels else means[:, 0]}
@@ -331,13 +343,16 @@ class SingleLines(AutoModel):
         total: int | None
         if y is not None or sample_weight is not None:
             if is_frame(source):
+                self._columns.learn(source)
                 self._identify(categories_of(source))
             source = labelled_rows(source, y, sample_weight, columns={"label": label, "weight": weight})
             total, unit = len(source), "events"
         elif is_frame(source):
             total, unit = source.shape[0], "events"
             self._identify(categories_of(source, without=label))
-            source = frame_rows(source, label=label, weight=weight)
+            events = frame_rows(source, label=label, weight=weight)
+            self._columns.learn(source, without=(label, weight))
+            source = events
         elif is_arrow(source):
             total, unit = None, "events"
             source = dataset_rows(
@@ -356,6 +371,9 @@ class SingleLines(AutoModel):
                 with self._lock:
                     problem = self._learn_examples(taken, n, problems)
                 if problem:
+                    if learnt := self.events - before:
+                        rest = f"{learnt:,} events before it are learnt: mend it, and fit only the rest"
+                        problem.args = (f"{problem}; {rest}",)
                     raise problem
                 n += len(taken)
                 bar.advance(len(taken))
@@ -397,6 +415,7 @@ class SingleLines(AutoModel):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._numbers = NumberEncoder()
+        self._columns = LearntColumns()
         self._numbers.restore(state["numbers"])
         self._numbers.restore_raw(state.get("raw_numbers", []))
         self._serve()

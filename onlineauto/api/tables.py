@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -86,6 +88,40 @@ def rows_of(rows: Any) -> Iterable[Any]:
             f"{short_repr(rows)} has no features: give a mapping of name to value, or a list, frame or matrix"
         )
     return rows
+
+
+@dataclass
+class LearntColumns:
+    """The columns of the frames that a model has learnt; a model file does not have them."""
+
+    features: frozenset[str] = frozenset()
+    targets: frozenset[str] = frozenset()  # Columns of labels and weights.
+    has_warned: bool = False
+
+    def learn(self, frame: Any, *, without: Iterable[str | None] = ()) -> None:
+        """Add the columns of a frame; those of labels and weights are `without`."""
+        targets = frozenset(str(name) for name in without if name is not None)
+        features = frozenset(names_of_columns(frame)) - targets
+        self.features = (self.features | features) - targets
+        self.targets = (self.targets | targets) - features
+
+    def rows(self, source: Any) -> list[Any]:
+        """Return the rows of a source without labels and weights; warn once of columns that differ."""
+        rows = list(rows_of(source))
+        if not self.features or not is_frame(source):
+            return rows
+        names = frozenset(names_of_columns(source))
+        others = names - self.features - self.targets
+        absent = self.features - names
+        if (others or absent) and not self.has_warned:
+            self.has_warned = True
+            parts = [f"{', '.join(sorted(absent))} is missing"] * bool(absent)
+            parts += [f"{', '.join(sorted(others))} was in no frame of fit"] * bool(others)
+            warnings.warn(f"columns of the frame: {'; '.join(parts)}", UserWarning, stacklevel=4)
+        for name in names & self.targets:
+            for row in rows:
+                del row[name]
+        return rows
 
 
 def labelled_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from onlineauto.engine.stream.counters import total
 from onlineauto.engine.stream.source import read_blocks, rules_of
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import InputError, OptionError, kind_of
 from onlineauto.estimators.evaluation_kernels import (
     DR,
     ESTIMATES,
@@ -34,7 +35,7 @@ from onlineauto.learners.options import CbOptions
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -201,7 +202,9 @@ class Evaluation:
         * the name of a column, an array, or a function that takes the frame and returns an array: floats are
           the policy's probabilities of the logged action; rows of floats are those of all `choices`, in
           order; anything else is the action that the policy takes;
-        * a mapping of each action to the column of its probabilities.
+        * a mapping of each action to the column of its probabilities, or a frame with such columns.
+
+        Floats that all equal actions are rejected, since they may be either.
 
         Parameters
         ----------
@@ -265,6 +268,7 @@ class Evaluation:
             raise OptionError("rewards have a reward_range, and costs a cost_range")
         given = cost_range if reward is None else reward_range
         _check_limits(alpha=alpha, cost_range=given, min_prob=min_prob)
+        _check_named(policies)
         if LOGGED in policies:
             raise OptionError(
                 f"a policy cannot have the name {LOGGED}, which is that of the logged decisions"
@@ -423,10 +427,13 @@ def _check(
     cost_range: tuple[float, float] | None,
     min_prob: float | None,
 ) -> None:
+    _check_named(policies)
     if not policies:
         raise OptionError("there is no policy to evaluate: name one or more with --policy")
     rules: Sequence[object] = []
     for name, policy in policies.items():
+        if not isinstance(policy, Workspace):
+            raise InputError(f"{name}: a policy is a Workspace, not {kind_of(policy)}")
         if policy.kind not in ("cb_adf", "cb_explore_adf"):
             raise OptionError(f"{name}: a policy to evaluate is one of --cb_explore_adf or --cb_adf")
         if policy.learner.task.exploration.samples:
@@ -441,6 +448,12 @@ def _check(
                 f"{name}: a policy with --keep_unrewarded does not predict all events; leave it out"
             )
     _check_limits(alpha=alpha, cost_range=cost_range, min_prob=min_prob)
+
+
+def _check_named(policies: object) -> None:
+    """Raise an error if policies have no names."""
+    if not isinstance(policies, Mapping):
+        raise InputError(f"policies are a mapping of name to policy, not {kind_of(policies)}")
 
 
 def _check_limits(*, alpha: float, cost_range: tuple[float, float] | None, min_prob: float | None) -> None:

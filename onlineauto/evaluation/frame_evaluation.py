@@ -238,6 +238,8 @@ class FrameEvaluation:
             )
         return "\n".join([*lines, *(f"warning: {warning}" for warning in self.warnings())])
 
+    __repr__ = __str__
+
     @property
     def _unit(self) -> str:
         return "reward" if self._sign > 0 else "cost"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from onlineauto.errors import InputError, kind_of, short_repr
 from onlineauto.formats.datasets.frame import FrameColumns
+from onlineauto.formats.mappings.values import is_missing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +57,7 @@ class FrameLog:
         for name, values in ((reward, rewards), (probability, propensity)):
             if values.shape != (self.n_rows,):
                 raise InputError(f"column {name!r} has the shape {values.shape}, not one number for each row")
-        logged = ~(np.isnan(rewards) | np.fromiter(map(_is_missing, actions), bool, self.n_rows))
+        logged = ~(np.isnan(rewards) | np.fromiter(map(is_missing, actions), bool, self.n_rows))
         rows = np.flatnonzero(logged)
         if not len(rows):
             raise InputError(f"no row of the frame has both {action!r} and {reward!r}")
@@ -69,7 +70,7 @@ class FrameLog:
         self.times: list[Any] | None = None
         if time is not None:
             times = self.column(time)
-            refuse([row for row in rows.tolist() if _is_missing(times[row])], f"column {time!r} has no time")
+            refuse([row for row in rows.tolist() if is_missing(times[row])], f"column {time!r} has no time")
             try:
                 rows = np.array(sorted(rows.tolist(), key=times.__getitem__), np.int64)
             except TypeError:
@@ -111,12 +112,25 @@ class FrameLog:
             if set(given) != set(self.choices):
                 raise InputError(f"{name}: name a column for each of the actions {short_repr(self.choices)}")
             given = np.column_stack([_numbers(self.column(given[each]), name) for each in self.choices])
+        elif hasattr(given, "shape") and hasattr(given, "columns"):
+            given = self._of_columns(name, FrameColumns(given))
+        elif not isinstance(given, Iterable):
+            raise InputError(
+                f"{name}: a policy is a column, an array, a frame with a column of probabilities for each "
+                f"action, or a function of the frame that returns one; not {kind_of(given)}"
+            )
         given = _values(given)
         if len(given) != self.n_rows:
             raise InputError(f"{name}: {len(given)} values for the {self.n_rows} rows of the frame")
         given = [given[row] for row in self.row.tolist()]
         if isinstance(given[0], float):
             p = _numbers(given, name)
+            if set(p[~np.isnan(p)].tolist()) <= set(self.choices):
+                raise InputError(
+                    f"{name}: its floats are probabilities of the logged action, but all of them equal "
+                    f"actions of {short_repr(self.choices)}: cast actions to int or str; or name a column of "
+                    "probabilities for each action: {action: column}"
+                )
             refuse(self.row[~((p >= 0) & (p <= 1))], f"{name}: a probability is from 0 to 1")
             return Target(p / self.probability, np.zeros(len(p)), {})
         choices = self.choices
@@ -140,10 +154,19 @@ class FrameLog:
             {choices[at]: float(means[at]) for at in np.flatnonzero(never & (means > 0)).tolist()},
         )
 
+    def _of_columns(self, name: str, columns: FrameColumns) -> NDArray[np.float64]:
+        """Return the probabilities of a frame that has a column for each action."""
+        names = list(map(str, self.choices))
+        if set(columns.names) != set(names):
+            raise InputError(
+                f"{name}: its columns {short_repr(columns.names)} are not the actions {short_repr(names)}"
+            )
+        return np.column_stack([_numbers(columns.values(column), name) for column in names])
+
     def _with_actions_of(self, actions: Sequence[Any], name: str) -> list[Any]:
         """Return the choices, and after them the other actions that a policy takes."""
         refuse(
-            [row for row, each in zip(self.row.tolist(), actions, strict=True) if _is_missing(each)],
+            [row for row, each in zip(self.row.tolist(), actions, strict=True) if is_missing(each)],
             f"{name}: no action",
         )
         taken = set(actions)
@@ -166,10 +189,6 @@ def _values(column: Any) -> list[Any]:
     """Return the values of an array or a column for Python."""
     methods = (method for method in ("to_pylist", "tolist", "to_list") if hasattr(column, method))
     return list(getattr(column, next(methods, "__iter__"))())
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or bool(value != value)
 
 
 def _sorted(values: set[Any]) -> list[Any]:

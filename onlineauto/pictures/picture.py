@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from onlineauto.automl.config import namespace_text
-from onlineauto.errors import OptionError, install_hint
+from onlineauto.errors import InputError, OptionError, install_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -227,7 +227,9 @@ def parts(explanation: Mapping[str, Any], *, title: str = "", dark: bool = False
     Picture
         Bars with the largest parts of the four best actions or labels. They add up to the prediction.
     """
-    rows = explanation.get("actions") or explanation["predictions"]
+    rows = explanation.get("actions") or explanation.get("predictions")
+    if not rows:
+        raise InputError("parts draws a result of explain; pictures.effects draws one of effects")
     what = next(name for name in ("reward", "cost", "probability", "prediction") if name in rows[0])
     best = sorted(rows, key=lambda row: row[what], reverse=what != "cost")[:_MOST_ACTIONS]
     bars = [_bars(row) for row in best]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.lane("quick")
 
 
 def test_a_bandit_learns_which_user_likes_which_action() -> None:
-    bandit = AutoML(seed=1)
+    bandit = AutoML(seed=3)
     serve(bandit, 600)
     for step in range(3):
         assert bandit.predict(context(step), ACTIONS).argmax() == step
@@ -48,6 +49,12 @@ def test_a_seed_repeats_all_decisions() -> None:
     assert runs[0] == runs[1] != runs[2]
 
 
+def test_actions_do_not_depend_on_a_simulation_with_the_same_seed() -> None:
+    bandit, draw = AutoML(seed=0, epsilon=1.0), Random(0)
+    drawn = [(bandit.rank({}, ACTIONS[:2]).action, draw.random() < 0.5) for _ in range(2000)]
+    assert abs(np.corrcoef(np.transpose(drawn))[0, 1]) < 0.1
+
+
 def test_decisions_are_drawn_as_often_as_their_probabilities_say() -> None:
     bandit = AutoML(seed=2, epsilon=0.4)
     serve(bandit, 100)
@@ -67,7 +74,7 @@ def test_rewards_come_in_any_order_and_once() -> None:
     assert (bandit.pending, bandit.events) == (0, 5)
     with pytest.raises(InputError, match="was learnt already"):
         bandit.learn(choices[2], reward=1)
-    with pytest.raises(InputError, match="was not ranked by this model"):
+    with pytest.raises(InputError, match=r"was not ranked by this model.*learn_at=.wait"):
         bandit.learn("nobody", reward=1)
     assert bandit.events == 5
 

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,3 +122,18 @@ def test_rows_that_are_not_mappings_are_refused(regressor: AutoMLRegressor, rows
     for explain in (regressor.effects, lambda rows: regressor.explain({"rooms": 1}, rows)):
         with pytest.raises(InputError, match=r"row 0 is .*, not a mapping of name to value"):
             explain(rows)
+
+
+def test_explain_accepts_one_row_of_a_frame_and_rejects_more(regressor: AutoMLRegressor) -> None:
+    frame = pandas.DataFrame(ROWS)
+    found = regressor.explain(ROWS[0], ROWS)
+    assert regressor.explain(frame.iloc[0], ROWS) == found
+    assert regressor.explain(frame.iloc[:1], ROWS) == found
+    for features in (frame, ROWS[:1]):
+        with pytest.raises(InputError, match=r"explain takes one event, not a .*iloc\[0\]"):
+            regressor.explain(features, ROWS)  # type: ignore[arg-type]
+
+
+def test_a_picture_of_parts_rejects_effects(regressor: AutoMLRegressor) -> None:
+    with pytest.raises(InputError, match="parts draws a result of explain"):
+        parts(regressor.effects(ROWS))

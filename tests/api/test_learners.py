@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError, OptionError
@@ -336,3 +337,28 @@ def test_values_that_are_not_numbers_are_unchanged() -> None:
     given = {"a": True, "b": "x", "c": None, "d": ["y"], "e": {"f": 2}, "g": math.nan, "h": np.True_}
     assert NumberEncoder().encode_features(given) == given
     assert NumberEncoder().encode_features({"x": np.float32(3)}) == {"x": {"x": 1.0}}
+
+
+@pytest.mark.parametrize("model", [AutoMLRegressor(), AutoMLClassifier()], ids=["regressor", "classifier"])
+def test_predict_drops_the_label_column_and_warns_once_of_others(model: Any) -> None:
+    frame = pandas.DataFrame({"rooms": [1, 2, 3, 4] * 50, "w": 1.0, "size": [0, 0, 1, 1] * 50})
+    with pytest.raises(InputError, match="names one of its columns"):
+        model.fit(frame, label="sise")
+    model.fit(frame, label="size", weight="w")
+    assert list(model.predict(frame)) == list(model.predict(frame[["rooms"]]))
+    with pytest.warns(UserWarning, match="rooms is missing; roms was in no frame of fit") as caught:
+        model.predict(frame.rename(columns={"rooms": "roms"}))
+    assert caught[0].filename == __file__
+    model.predict(frame.rename(columns={"rooms": "roms"}))  # The second warning would be an error.
+
+
+def test_a_failed_fit_says_how_many_rows_were_learnt() -> None:
+    frame = pandas.DataFrame({"rooms": [1.0, 2.0] * 200, "rent": [300.0, 600.0] * 200})
+    frame.loc[300, "rent"] = 1e39
+    model = AutoMLRegressor()
+    with pytest.raises(InputError, match=r"event 300: .*300 events before it are learnt") as caught:
+        model.fit(frame, label="rent")
+    assert model.events == 300
+    assert str(caught.value).count("event 300") == 1
+    with pytest.raises(InputError, match=r"too large for a float32$"):
+        AutoMLRegressor().fit(frame[300:], label="rent")

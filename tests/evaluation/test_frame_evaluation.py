@@ -12,7 +12,7 @@ import pyarrow
 import pytest
 from numpy.typing import NDArray
 
-from onlineauto import Evaluation, InputError, OptionError
+from onlineauto import AutoML, Evaluation, InputError, OptionError
 from onlineauto.estimators.evaluation_kernels import (
     SNIPS,
     Logged,
@@ -334,3 +334,45 @@ def test_picture_marks_the_policies_that_are_worse(tmp_path: Path) -> None:
     assert len(course.lines) == 2 * 5
     assert picture.figure.texts[0].get_text() == "What each policy would have earned"
     picture.save(tmp_path / "values.svg")
+
+
+def test_floats_that_are_all_actions_are_rejected_and_a_cast_makes_them_actions() -> None:
+    frame = pandas.DataFrame(draw())
+    frame["policy"] = frame["shown"].astype(float)
+    frame.loc[7, "policy"] = np.nan  # which makes a column of int one of float
+    with pytest.raises(InputError, match=r"greedy: its floats are probabilities .* cast actions to int"):
+        evaluate(frame, {"greedy": "policy"})
+    with pytest.raises(InputError, match=r"greedy: no action: row 7"):
+        evaluate(frame, {"greedy": frame["policy"].astype("Int64")})
+    found = evaluate(frame, {"greedy": frame["policy"].fillna(0).astype(int)})
+    assert found.values[1].estimate.value > 0
+
+
+def test_the_columns_of_a_frame_of_probabilities_are_matched_to_actions_by_name() -> None:
+    frame, pmf = draw(), everywhere(POLICIES["best"], 3000)
+    by_name = pandas.DataFrame({2: pmf[:, 2], 0: pmf[:, 0], 1: pmf[:, 1]})
+    found = evaluate(frame, {"array": pmf, "frame": by_name})
+    assert found.values[1].estimate == found.values[2].estimate
+    with pytest.raises(InputError, match=r"its columns \['2', '0', 'b'\] are not the actions"):
+        evaluate(frame, {"frame": by_name.rename(columns={1: "b"})})
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        (["p"], "a mapping of name to policy, not a list"),
+        (len, "a mapping of name to policy, not a builtin"),
+        ({"bandit": AutoML()}, "bandit: a policy is a .*not an AutoML"),
+    ],
+)
+def test_other_objects_are_rejected_as_policies(policies: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate(draw(), policies)
+    with pytest.raises(InputError, match=message):
+        Evaluation(policies)
+
+
+def test_an_evaluation_is_displayed_as_its_table() -> None:
+    found = evaluate(draw(), {"uniform": everywhere([1 / 3] * 3, 3000)})
+    assert repr(found) == str(found)
+    assert "* uniform" in repr(found)

@@ -198,7 +198,8 @@ class Decisions:
     ) -> None:
         self.waiting = Pending(limit=limit, time_to_live=time_to_live, clock=clock)
         self.default_cost, self.learn_at = default_cost, learn_at
-        self._random = random.Random(seed)
+        # Mixed, so that a simulation with random.Random(seed) draws other numbers than the actions.
+        self._random = random.Random(f"onlineauto decisions {seed}")
         self._ids = EventIds()
         self._log: DecisionLog | None = None
 

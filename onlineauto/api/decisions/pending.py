@@ -184,7 +184,8 @@ class Pending:
         return (
             f"no decision {event_id!r} waits for its reward: it was not ranked by this model since it was "
             "made or loaded; to learn a decision of another model, give its context, actions, action and "
-            "probability"
+            "probability; for decisions to wait across a restart, save a model with learn_at='wait', or log "
+            "decisions and fit the log"
         )
 
 
