@@ -213,7 +213,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         float, _gauge("Share of the latest 50,000 decisions that got a reward.", "traffic.")
     ]
     vanished: Annotated[list[VanishedFeature], _at("traffic.")]
-    warnings: Annotated[list[str], _at("traffic.")]
+    warnings: Annotated[list[str], _at("warnings")]
     held_out: Annotated[int, _counter("Decisions of the control arm that have ended.", "learner.")]
     experiment: Annotated[ExperimentReport, _at("experiment")]
     loss_window_seconds: float = 0.0  # An answer is sent only after the disk has its record.
@@ -391,8 +391,9 @@ class LoopsMetrics(Collector):
     added, `_LOWEST` is the lowest and `_HIGHEST` the highest of all.
     """
 
-    def __init__(self, loops: Sequence[tuple[str, ServiceMetrics]], n_open: int) -> None:
+    def __init__(self, loops: Sequence[tuple[str, ServiceMetrics]], n_open: int, n_failed: int = 0) -> None:
         self._loops, self._n_open, self._registry = loops, n_open, CollectorRegistry()
+        self._n_failed = n_failed
         self._registry.register(self)
 
     def text(self) -> bytes:
@@ -404,6 +405,9 @@ class LoopsMetrics(Collector):
         yield GaugeMetricFamily("onlineauto_loops", "Loops, besides the default.", value=len(self._loops) - 1)
         yield GaugeMetricFamily(
             "onlineauto_open_loops", "Loops whose models are in memory, besides the default.", self._n_open
+        )
+        yield GaugeMetricFamily(
+            "onlineauto_loops_failed", "Loops that cannot be opened, learn or save.", self._n_failed
         )
         families: dict[str, Metric] = {}
         others: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}

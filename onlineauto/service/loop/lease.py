@@ -250,7 +250,7 @@ class Standby:
         content = read_lease(self.folder, epoch)
         if (epoch, content) != self._seen:
             self._seen, self._since = (epoch, content), self._clock()
-        self.holder = f"{content.holder} with epoch {epoch}"
+        self.holder = f"{content.holder} with epoch {epoch}" if epoch else ""
         if epoch and not content.released and self.age <= _MARGIN * max(content.seconds, self.seconds):
             return None
         try:

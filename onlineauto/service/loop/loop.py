@@ -56,6 +56,8 @@ _SILENT = 86400.0
 """Seconds after which a rank server that has handed over no record may be replaced by another one."""
 _AGAIN = 1.0
 """Seconds after which failed learning or saving is tried again."""
+LOW_DISK: Final = 0.1
+"""The free share of a disk below which there is a warning, as in ``alerts.yaml``."""
 _SHARE = 10.0
 """The next snapshot waits for this multiple of the duration of the last one, since a large one is slow."""
 
@@ -208,6 +210,7 @@ class Loop(Front):
         self.every, self.keep_log = every or Every(), keep_log
         self.copies: list[LogCopier] = []  # filled by the process that copies the log elsewhere
         self.route: RouteStatus | None = None  # of a router
+        self.checks: list[Callable[[], str]] = []  # each returns what is wrong around the loop, or ""
         self.failed: Exception | None = None
         self.unsaved: OSError | None = None
         self._again_at = self._took = 0.0
@@ -397,6 +400,19 @@ class Loop(Front):
         return super().trouble or (
             "" if self.unsaved is None else f"the model cannot be saved: {self.unsaved}"
         )
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is unusual, with a likely cause."""
+        copies = [copier.status() for copier in self.copies]
+        free = self.disk_free_share
+        found = [
+            super().trouble,
+            f"{100 * free:.0f} % of the disk of {self.folder} is free." if free < LOW_DISK else "",
+            *(f"the log is not copied to {copy.target}: {copy.error}" for copy in copies if copy.error),
+            *(check() for check in self.checks),
+        ]
+        return [*filter(None, found), *self.traffic.warnings]
 
     @property
     def writable(self) -> bool:
