@@ -128,7 +128,10 @@ def test_a_folder_can_be_inspected_and_exported(tmp_path: Path, capfd: pytest.Ca
     code, out, _ = run_command(capfd, "loop", str(folder), "--event", "e7", "--app", "x")
     assert "the seed is not that of app 'x'" in out
     assert run_command(capfd, "loop", str(folder), "--event", "nobody")[0] == 1
-    code, token, _ = run_command(capfd, "loop", str(folder), "--new_token", "rank,reward")
+    _, _, err = run_command(capfd, "loop", str(tmp_path / "lop"), "--new_token", "rank")
+    assert err == f"{tmp_path / 'lop'} is a new folder\n"
+    code, token, err = run_command(capfd, "loop", str(folder), "--new_token", "rank,reward")
+    assert err == ""
     headers = {"authorization": f"Bearer {token.strip()}"}
     assert Tokens(folder / "tokens").scopes(headers) == {"rank", "reward"}
     assert run_command(capfd, "loop", str(folder), "--new_token", "root")[0] == 2

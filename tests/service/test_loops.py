@@ -659,6 +659,9 @@ def test_the_log_names_the_loop_whose_learning_fails(serve: Serve, monkeypatch: 
     assert (stopped["event"], stopped["loop"]) == ("learning_stopped", "shop")
     assert client.get("/healthz").status_code == 200
     assert client.get("/v1/loops/shop/healthz").status_code == 503
+    [warning] = client.get("/v1/status").json()["warnings"]
+    assert warning.startswith("the loop shop has failed: learning has stopped")
+    assert "onlineauto_loops_failed 1.0\n" in client.get("/metrics").text
     monkeypatch.undo()
     until(lambda: client.loop("shop")["error"] == "")
 

@@ -60,7 +60,7 @@ class Tokens:
         return self._required
 
     def _refresh(self) -> None:
-        """Read the file again if it has changed; a damaged file leaves the earlier tokens, if there are any."""
+        """Read the file again if it has changed; a damaged file leaves the earlier tokens, if any."""
         now = time.monotonic()
         if self._path is None or now < self._next_look:
             return

@@ -402,14 +402,19 @@ class Loop(Front):
         )
 
     @property
+    def copy_errors(self) -> list[str]:
+        """The reasons why the log is not copied at present."""
+        copies = [copier.status() for copier in self.copies]
+        return [f"the log is not copied to {copy.target}: {copy.error}" for copy in copies if copy.error]
+
+    @property
     def warnings(self) -> list[str]:
         """What is unusual, with a likely cause."""
-        copies = [copier.status() for copier in self.copies]
         free = self.disk_free_share
         found = [
             super().trouble,
             f"{100 * free:.0f} % of the disk of {self.folder} is free." if free < LOW_DISK else "",
-            *(f"the log is not copied to {copy.target}: {copy.error}" for copy in copies if copy.error),
+            *self.copy_errors,
             *(check() for check in self.checks),
         ]
         return [*filter(None, found), *self.traffic.warnings]
