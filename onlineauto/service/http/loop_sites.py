@@ -138,7 +138,8 @@ class LoopSite:
     @property
     def error(self) -> str:
         """The reason why the loop cannot be opened, learn or save, or ""."""
-        return self.named.error if self.handlers is None else self.handlers.loop.trouble
+        handlers = self.handlers  # another thread may close the loop
+        return self.named.error if handlers is None else handlers.loop.trouble
 
     def endpoint(self, like: Endpoint) -> LoopEndpoint:
         """Return the endpoint of the loop that does what an endpoint of the default loop does."""

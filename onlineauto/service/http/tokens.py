@@ -170,8 +170,14 @@ def add_token(path: str | os.PathLike[str], scopes: list[str], loops: Sequence[s
     if not file.exists():
         file.touch(0o600)
         owner = file.parent.stat()
-        if owner.st_uid != os.getuid():  # the service must be able to read it
-            os.chown(file, owner.st_uid, owner.st_gid)
+        if owner.st_uid != file.stat().st_uid:  # the service must be able to read it
+            try:
+                os.chown(file, owner.st_uid, owner.st_gid)
+            except PermissionError:
+                file.unlink()
+                raise InputError(
+                    f"{file.parent} belongs to another user: make its tokens as that one"
+                ) from None
     with file.open("a", encoding="utf-8") as lines:
         words = [sha256(token.encode()).hexdigest(), ",".join(scopes), ",".join(loops)]
         lines.write(" ".join(words).rstrip() + "\n")

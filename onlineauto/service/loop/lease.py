@@ -218,7 +218,8 @@ def check_shared(folder: Path, shared: Path) -> None:
     if identity is not None and identity.kind == "service":
         raise InputError(
             f"{folder} is not served: {holder_of(shared) or 'another process'} has taken over in {shared}, "
-            f"and {folder} has an earlier epoch: remove it. For a standby: onlineauto serve {shared} --standby {shared}"
+            f"and {folder} has an earlier epoch: remove it. For a standby: onlineauto serve {shared} "
+            f"--standby {shared}"
         )
 
 
