@@ -12,13 +12,14 @@ import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.errors import InputError
-from onlineauto.service.http.tokens import Tokens
+from onlineauto.service.http.tokens import Tokens, add_token
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.folder import FolderLock
 from onlineauto.service.loop.loop import Loop
 from onlineauto.workspace.workspace import Workspace
 from tests.service.serving import MODEL, Service
 from tests.service.traffic import CONFIGURATION, decision, record, records, reward
+from tests.waiting import until
 
 
 def run_command(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -115,6 +116,16 @@ def test_a_folder_can_be_inspected_and_exported(tmp_path: Path, capfd: pytest.Ca
         for host in ("rebound.example:8001", "[bad", ""):
             assert client.get("/v1/status", headers={"Host": host}).status_code == 403
         assert client.get("/healthz", headers={"Host": "localhost"}).status_code == 200
+        (folder / "tokens").write_text("damaged\n")
+        until(lambda: client.get("/v1/status").status_code == 401)
+        (folder / "tokens").unlink()
+        token = add_token(folder / "tokens", ["admin"])
+        client.headers["Authorization"] = f"Bearer {token}"
+        until(lambda: client.get("/v1/status").status_code == 200)
+        with (folder / "tokens").open("a") as lines:
+            lines.write("damaged\n")
+        until(lambda: client.get("/v1/status").json()["warnings"] != [])
+        assert "the tokens cannot be read, the earlier ones hold" in client.get("/v1/status").text
         with client.stream("GET", "/v1/events") as stream:
             assert next(stream.iter_lines()).startswith('data: {"ranked":40')
             assert service.stop() == 0  # a page that watches does not keep it waiting

@@ -110,6 +110,8 @@ class Tokens:
     def check(self, headers: Mapping[str, str], scope: str, loop: str | None = None) -> None:
         """Reject a request without the scope `scope` for a loop, or for any loop if `loop` is None."""
         _, scopes, loops = self._token_of(headers)
+        if self.problem and not self._known:
+            raise RefusedError("the service cannot read its tokens: its log has the reason", status=401)
         if not scopes and {"authorization", "ocp-apim-subscription-key"} & headers.keys():
             raise RefusedError("this token is not known, or was revoked", status=401)
         if not scopes:
