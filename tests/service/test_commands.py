@@ -126,6 +126,7 @@ def test_a_folder_can_be_inspected_and_exported(tmp_path: Path, capfd: pytest.Ca
             lines.write("damaged\n")
         until(lambda: client.get("/v1/status").json()["warnings"] != [])
         assert "the tokens cannot be read, the earlier ones hold" in client.get("/v1/status").text
+        (folder / "tokens").unlink()
         with client.stream("GET", "/v1/events") as stream:
             assert next(stream.iter_lines()).startswith('data: {"ranked":40')
             assert service.stop() == 0  # a page that watches does not keep it waiting
