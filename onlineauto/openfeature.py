@@ -13,7 +13,9 @@ It needs OpenFeature's SDK and the client, ``pip install '.[openfeature]'``.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +27,7 @@ from openfeature.exception import ErrorCode
 from openfeature.flag_evaluation import FlagResolutionDetails, Reason
 from openfeature.provider import AbstractProvider, Metadata
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,10 +54,40 @@ class Flag:
         The value of each variant, the baseline first.
     features : mapping of str to mapping
         Features of variants, which say what they have in common; by default the name of the variant.
+
+    Raises
+    ------
+    InputError
+        There are no variants, their values have different types, or features are not those of a variant.
     """
 
     variants: Mapping[str, Any]
     features: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the variants and their features."""
+        if not self.variants or not isinstance(self.variants, Mapping):
+            raise InputError(
+                f"variants of a flag are {short_repr(self.variants)}: give the value of each variant by its "
+                "name, the baseline first"
+            )
+        kinds = {name: _kind_of(value) for name, value in self.variants.items()}
+        if None in kinds.values() or len(set(kinds.values())) > 1:
+            raise InputError(
+                f"variants of a flag are {short_repr(dict(self.variants))}: give values of one type, "
+                "which are truth values, texts, numbers, or mappings and lists"
+            )
+        if not isinstance(self.features, Mapping):
+            raise InputError(
+                f"features of a flag are {short_repr(self.features)}: give those of each variant"
+            )
+        for name, features in self.features.items():
+            if name not in self.variants:
+                raise InputError(
+                    f"features of {name!r}: the variants are {', '.join(map(str, self.variants))}"
+                )
+            if not isinstance(features, Mapping):
+                raise InputError(f"features of {name!r} are {short_repr(features)}: give a mapping")
 
 
 class OnlineautoProvider(AbstractProvider):
@@ -69,8 +101,9 @@ class OnlineautoProvider(AbstractProvider):
     evaluations agree; a tracked event with the same ``eventId`` rewards the decisions of all flags, and one
     with ``EVENTID/FLAG``, which the metadata of an evaluation have, that decision only.
 
-    The service rejects a metric that no guardrail names. What it rejects is logged, not raised. The methods
-    that end in ``_async`` wait in a thread.
+    Without an `eventId`, only decisions of this process are found: with several processes, give each request
+    an `eventId`, and track with it. What is not recorded is logged once for each event, not raised, such as a
+    metric that no guardrail names. The methods that end in ``_async`` wait in a thread.
 
     Parameters
     ----------
@@ -82,6 +115,18 @@ class OnlineautoProvider(AbstractProvider):
         The tracked event that is the reward. Every other tracked event is a metric of its name.
     remembered : int
         The number of targeting keys whose latest decisions are remembered.
+    pause : float
+        Seconds without requests after the service did not answer: evaluations return the default at once.
+
+    Attributes
+    ----------
+    unmatched : int
+        The number of tracked events for which no decision was found.
+
+    Raises
+    ------
+    InputError
+        The client is not a `Client`, or the flags are not a mapping of `Flag`.
     """
 
     def __init__(
@@ -91,10 +136,21 @@ class OnlineautoProvider(AbstractProvider):
         *,
         reward_event: str = "reward",
         remembered: int = 10_000,
+        pause: float = 5.0,
     ) -> None:
         super().__init__()
+        rank = getattr(client, "rank", None)
+        if not callable(rank) or inspect.iscoroutinefunction(rank):
+            raise InputError(
+                f"the client is {short_repr(client)}: give onlineauto.service.client.Client(URL)"
+            )
+        given: Any = flags
+        if not isinstance(given, Mapping) or not all(isinstance(flag, Flag) for flag in given.values()):
+            raise InputError(f"flags are {short_repr(given)}: give a Flag for each key")
         self.client, self.flags, self.reward_event = client, flags, reward_event
-        self._remembered = remembered
+        self.unmatched = 0
+        self._remembered, self._pause, self._away_until = remembered, pause, 0.0
+        self._warned: set[tuple[str, str]] = set()
         self._latest: OrderedDict[str, dict[str, ServiceDecision]] = OrderedDict()
         self._lock = Lock()
 
@@ -128,7 +184,10 @@ class OnlineautoProvider(AbstractProvider):
         self, flag_key: str, default_value: float, evaluation_context: EvaluationContext | None = None
     ) -> FlagResolutionDetails[float]:
         """Return the value of the variant that the service chose, or the default with an error code."""
-        return self._resolve(flag_key, default_value, evaluation_context, (float, int))
+        details = self._resolve(flag_key, default_value, evaluation_context, (float, int))
+        if isinstance(details.value, int):
+            details.value = float(details.value)
+        return details
 
     def resolve_object_details(
         self, flag_key: str, default_value: Any, evaluation_context: EvaluationContext | None = None
@@ -183,16 +242,29 @@ class OnlineautoProvider(AbstractProvider):
         tracking_event_details: TrackingEventDetails | None = None,
     ) -> None:
         """Reward the latest decisions of a targeting key, with the value of the details, or 1."""
-        details = tracking_event_details
-        value = 1.0 if details is None or details.value is None else float(details.value)
-        event_id = None if details is None else details.attributes.get("eventId")
+        details, context = tracking_event_details, evaluation_context
+        try:
+            value = 1.0 if details is None or details.value is None else float(details.value)
+        except (TypeError, ValueError) as error:
+            self._warn("the tracked event %s is not recorded: %s", tracking_event_name, error)
+            return
+        ids = (where.attributes.get("eventId") for where in (details, context) if where is not None)
+        event_id = next((found for found in ids if found is not None), None)
         decisions: Sequence[ServiceDecision | str]
         if event_id is not None:
             decisions = self._ids_of(str(event_id))
         else:
-            key = evaluation_context.targeting_key if evaluation_context else None
+            key = context.targeting_key if context else None
             with self._lock:
                 decisions = [*self._latest.get(key or "", {}).values()]
+                self.unmatched += not decisions
+            if not decisions:
+                self._warn(
+                    "the tracked event %s is not recorded: this process has made no decision for %s. With "
+                    "several processes, give each request an eventId, and track with it",
+                    tracking_event_name,
+                    f"the targeting key {key!r}" if key else "an event without a targeting key",
+                )
         for decision in decisions:
             try:
                 if tracking_event_name == self.reward_event:
@@ -200,7 +272,13 @@ class OnlineautoProvider(AbstractProvider):
                 else:
                     self.client.metric(decision, tracking_event_name, value)
             except InputError as error:
-                _LOG.warning("the tracked event %s is not recorded: %s", tracking_event_name, error)
+                self._warn("the tracked event %s is not recorded: %s", tracking_event_name, error)
+
+    def _warn(self, message: str, event: str, reason: object) -> None:
+        """Log why an event is not recorded, once for each event and message."""
+        if (message, event) not in self._warned:
+            self._warned.add((message, event))
+            _LOG.warning(message, event, reason)
 
     def _ids_of(self, event_id: str) -> list[str]:
         """Return the id of one decision, or the ids of the decisions of all flags for an event."""
@@ -222,6 +300,8 @@ class OnlineautoProvider(AbstractProvider):
             if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
                 message = f"variant {name!r} of flag {key!r} is {value!r}, which has another type"
                 return _failed(default, ErrorCode.TYPE_MISMATCH, message)
+        if time.monotonic() < self._away_until:
+            return _failed(default, ErrorCode.PROVIDER_NOT_READY, "the service does not answer")
         attributes = dict(context.attributes) if context else {}
         event_id = attributes.pop("eventId", None)
         unit = (context.targeting_key if context else None) or ""
@@ -236,6 +316,7 @@ class OnlineautoProvider(AbstractProvider):
         except InputError as error:
             return _failed(default, ErrorCode.GENERAL, str(error))
         if decision.fallback:
+            self._away_until = time.monotonic() + self._pause
             return _failed(default, ErrorCode.PROVIDER_NOT_READY, "the service does not answer")
         self._remember(unit, key, decision)
         return FlagResolutionDetails(
@@ -252,6 +333,12 @@ class OnlineautoProvider(AbstractProvider):
                 self._latest.move_to_end(unit)
                 if len(self._latest) > self._remembered:
                     self._latest.popitem(last=False)
+
+
+def _kind_of(value: Any) -> type[Any] | None:
+    """Return the type of a variant, in which numbers are one type; None if a flag cannot have it."""
+    kinds = {bool: bool, str: str, int: float, float: float, dict: dict, list: dict}
+    return next((kinds[kind] for kind in kinds if isinstance(value, kind)), None)
 
 
 def _failed(default: _Value, code: ErrorCode, message: str) -> FlagResolutionDetails[_Value]:

@@ -61,7 +61,9 @@ def run(configuration: Configuration) -> int:
         model = LEARNING.from_keywords(**supplied, cb_explore_adf=True)
     if not Path(folders[0], "identity.json").exists():  # later the log has the settings
         learn_at, reward_wait = options.learn_at or "reward", options.reward_wait or _WAIT
-        options = replace(options, learn_at=learn_at, reward_wait=reward_wait)
+        failure = float(content.failure_reward)
+        reward_range = options.reward_range or f"{min(0.0, failure)},{max(1.0, failure)}"
+        options = replace(options, learn_at=learn_at, reward_wait=reward_wait, reward_range=reward_range)
     handlers = partial(RouteHandlers, content=content, keys=keys)
     quiet = configuration[OutputOptions].quiet
     serve_folder(folders[0], model, options, quiet=quiet, make_handlers=handlers)
@@ -75,8 +77,8 @@ VERB: Final = Verb(
     "Answer requests in OpenAI's format with the language model that promises the most for each prompt, and "
     "learn from feedback that comes later, from the application or from a judge. FOLDER is that of a "
     "service. Its options, and all options of learning, are options of a router as well: onlineauto serve "
-    f"--help. Without options of learning: {_MODEL}. A new folder has --learn_at reward and --reward_wait "
-    f"{_WAIT}.",
+    f"--help. Without options of learning: {_MODEL}. A new folder has --learn_at reward, --reward_wait "
+    f"{_WAIT} and --reward_range 0,1.",
     """\
 Examples:
   onlineauto route ./router --endpoints models.toml --port 8001

@@ -171,7 +171,8 @@ class Evaluation:
         low, high = (np.inf, -np.inf) if cost_range is None else (-cost_range[1], -cost_range[0])
         for policy in (*self.policies.values(), self._estimates):
             policy.learner.accept_all()  # outliers are part of the log, so they count in its values
-        self._evidence = {name: make_evidence(low, high, floor=min_prob) for name in (LOGGED, *policies)}
+        self._evidence = {LOGGED: make_evidence(low, high, floor=1.0)}  # all of its weights are 1
+        self._evidence |= {name: make_evidence(low, high, floor=min_prob) for name in policies}
         self._given_range, self._given_floor = cost_range is not None, min_prob is not None
         self._losses = dict.fromkeys((LOGGED, *policies), 0.0)
         self._weight = 0.0
@@ -321,7 +322,7 @@ class Evaluation:
 
     def warnings(self) -> Iterator[str]:
         """Yield a sentence for each reason to doubt the values so far."""
-        scale = self._evidence[LOGGED].floored
+        scale = self._evidence[next(iter(self.policies))].floored
         beyond = int(scale[OUTSIDE] - scale[BELOW])
         if self._given_floor and scale[BELOW]:
             yield f"{int(scale[BELOW])} events were logged with less than the least probability given"
@@ -489,9 +490,9 @@ def _events(predicted: Outcomes, pmf: NDArray[np.float64] | None) -> Logged:
     logged = start[:-1][known] + predicted.known_action[known]
     probability = predicted.known_probability[known].astype(float)
     return Logged(
-        weight=np.ones(len(logged)) if pmf is None else pmf[logged] / probability,
+        weight=pmf[logged] / probability if pmf is not None else np.ones(len(logged)),
         reward=-predicted.known_cost[known].astype(float),
-        probability=probability,
+        probability=probability if pmf is not None else np.ones(len(logged)),
         action=logged,
         start=np.column_stack([start[:-1], start[1:]])[known],
         predicted=-np.nan_to_num(_by_action(predicted)),

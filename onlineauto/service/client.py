@@ -185,9 +185,10 @@ Record: TypeAlias = "tuple[str, bytes] | None"
 
 
 def reward_record(
-    decision: ServiceDecision | str, value: float | None, *, key: str, cost: float | None
+    decision: ServiceDecision | str, value: float | None, *, key: str | None, cost: float | None
 ) -> Record:
     """Return the request that rewards a decision, reports its cost, or both."""
+    key = secrets.token_hex(16) if key is None else key
     members = {"reward": value, "cost": cost}
     given = {name: plain(member) for name, member in members.items() if member is not None}
     return _about(decision, "/v1/reward", {**given, "key": key})
@@ -371,11 +372,12 @@ class Client:
         decision: ServiceDecision | str,
         value: float | None = None,
         *,
-        key: str = "reward",
+        key: str | None = None,
         cost: float | None = None,
     ) -> bool:
-        """Reward a decision, and return whether the service has the reward. A key counts once per decision.
+        """Reward a decision, and return whether the service has the reward.
 
+        A key counts once per decision. By default each call has another key, so each call counts.
         `cost` is what the decision has cost, for a budget; the first cost of a decision counts.
 
         Raises
@@ -483,7 +485,7 @@ class AsyncClient:
         decision: ServiceDecision | str,
         value: float | None = None,
         *,
-        key: str = "reward",
+        key: str | None = None,
         cost: float | None = None,
     ) -> bool:
         """Reward a decision, like `Client.reward`."""

@@ -17,8 +17,9 @@ from openfeature.exception import ErrorCode
 from openfeature.flag_evaluation import Reason
 from openfeature.track import TrackingEventDetails
 
+from onlineauto.errors import InputError
 from onlineauto.openfeature import Flag, OnlineautoProvider
-from onlineauto.service.client import Client, Retry
+from onlineauto.service.client import AsyncClient, Client, Retry, ServiceDecision
 from tests.service.serving import Service
 
 if TYPE_CHECKING:
@@ -158,3 +159,98 @@ def test_service_that_is_away_gives_the_default() -> None:
     with Client("http://127.0.0.1:9", retry=Retry(attempts=1)) as client:
         details = OnlineautoProvider(client, FLAGS).resolve_string_details("layout", "none")
     assert (details.value, details.error_code) == ("none", ErrorCode.PROVIDER_NOT_READY)
+
+
+class Double:
+    """Client that records what it is asked; without answers it is away."""
+
+    def __init__(self) -> None:
+        self.ranked, self.rewarded = 0, list[object]()
+
+    def rank(self, *_words: object, **_more: object) -> ServiceDecision:
+        self.ranked += 1
+        return ServiceDecision("e", "half", 0, 1.0, {}, "", fallback=True)
+
+    def reward(self, decision: object, value: float) -> bool:
+        self.rewarded.append((decision, value))
+        return True
+
+
+def provider_of(client: Any, flags: Any = None, **options: Any) -> OnlineautoProvider:
+    return OnlineautoProvider(client, {"layout": FLAGS["layout"]} if flags is None else flags, **options)
+
+
+def test_tracked_event_without_a_known_decision_is_counted_with_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    provider = provider_of(Double(), reward_event="click")
+    for _ in range(2):
+        provider.track("click", EvaluationContext("another process"))
+    assert provider.unmatched == 2
+    (warning,) = caplog.messages
+    assert "click is not recorded" in warning
+    assert "'another process'" in warning
+    assert "eventId" in warning
+
+
+def test_event_id_is_that_of_the_details_and_otherwise_that_of_the_context() -> None:
+    double = Double()
+    provider = provider_of(double)
+    context = EvaluationContext("user", {"eventId": "one"})
+    provider.track("reward", context)
+    provider.track("reward", context, TrackingEventDetails(0.5, {"eventId": "two"}))
+    assert double.rewarded == [("one/layout", 1.0), ("two/layout", 0.5)]
+
+
+def test_value_that_is_no_number_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    double = Double()
+    provider = provider_of(double)
+    details = TrackingEventDetails("much", {"eventId": "one"})  # type: ignore[arg-type]
+    for _ in range(2):
+        provider.track("reward", None, details)
+    assert double.rewarded == []
+    (warning,) = caplog.messages
+    assert "'much'" in warning
+
+
+def test_service_that_is_away_is_not_asked_again_for_a_while() -> None:
+    waits, asks = Double(), Double()
+    for double, pause in ((waits, 60.0), (asks, 0.0)):
+        provider = provider_of(double, pause=pause)
+        for _ in range(3):
+            details = provider.resolve_string_details("layout", "none")
+            assert (details.value, details.error_code) == ("none", ErrorCode.PROVIDER_NOT_READY)
+    assert (waits.ranked, asks.ranked) == (1, 3)
+
+
+def test_whole_numbers_are_read_as_floats(provider: OnlineautoProvider) -> None:
+    value = provider.resolve_float_details("size", 0.0).value
+    assert value in (1.0, 2.0)
+    assert isinstance(value, float)
+
+
+@pytest.mark.parametrize(
+    ("variants", "features", "message"),
+    [
+        ({}, {}, "the baseline first"),
+        (["grid", "list"], {}, "by its name"),
+        ({"grid": "a", "list": 1}, {}, "of one type"),
+        ({"off": False, "on": 1}, {}, "of one type"),
+        ({"grid": None}, {}, "of one type"),
+        ({"grid": "a", "list": "b"}, {"gird": {"x": 1}}, "'gird': the variants are grid, list"),
+        ({"grid": "a"}, {"grid": "dense"}, "'dense': give a mapping"),
+        ({"grid": "a"}, ["grid"], "give those of each variant"),
+    ],
+)
+def test_flag_that_cannot_work_is_an_error(variants: Any, features: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Flag(variants, features)
+
+
+def test_provider_without_a_client_or_flags_is_an_error() -> None:
+    for client in (None, "http://127.0.0.1:8001", AsyncClient("http://127.0.0.1:9")):
+        with pytest.raises(InputError, match=r"give onlineauto.service.client.Client"):
+            provider_of(client)
+    for given in ([FLAGS["layout"]], {"layout": {"grid": "a"}}):
+        with pytest.raises(InputError, match="give a Flag for each key"):
+            provider_of(Double(), given)

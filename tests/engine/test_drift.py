@@ -34,7 +34,7 @@ class Twin:
         for loss in losses:
             self.seen += 1
             if self.seen <= 64 or self.most == 0.0:
-                self.most = max(self.most, (1.5 if self.seen > 32 else 0.1) * loss)
+                self.most += (3.5 if self.seen > 32 else 0.1) * loss / 32
                 continue
             self.window = self.window or ADWIN(delta=0.002, clock=1)  # type: ignore[no-untyped-call]
             before = self.window.estimation

@@ -11,6 +11,7 @@ import pytest
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import LOGGED, Evaluation
 from onlineauto.interop import event_dsjson
+from onlineauto.service.learning.values import Values
 from onlineauto.workspace.conversion import read
 from onlineauto.workspace.workspace import Workspace
 from tests.property.model_draws import draw_stream
@@ -39,6 +40,28 @@ def test_values_equal_those_computed_by_hand() -> None:
     assert uniform.snips.value == pytest.approx(costs.mean())
     assert uniform.effective_sample_size == pytest.approx(1500)
     assert uniform.average_loss == pytest.approx(uniform.ips.value)
+
+
+def test_interval_of_the_logged_policy_does_not_depend_on_its_propensities() -> None:
+    draw = np.random.default_rng(5)
+    clicked = draw.random(12_000) < 0.39
+    rare = draw.random(12_000) < 0.005
+    data = "".join(
+        f"shared |u x\n{f'0:{-int(click)}:0.995 ' * (not low)}|a 0\n{f'0:{-int(click)}:0.005 ' * low}|a 1\n\n"
+        for click, low in zip(clicked, rare.tolist(), strict=True)
+    ).encode()
+    logged, _ = Evaluation({"p": policy()}, cost_range=(-1, 0)).run(data)
+    for way in (logged.ips, logged.snips, logged.dr):
+        assert way.low < -clicked.mean() < way.high
+        assert way.high - way.low < 0.05
+    values = Values()
+    for _, outcomes in policy().stream(data):
+        values.take(outcomes, explored=True)
+    live = values.values()[0]
+    assert live.low is not None
+    assert live.high is not None
+    assert live.low < clicked.mean() < live.high
+    assert live.high - live.low < 0.05
 
 
 def test_learning_policy_is_evaluated_before_it_learns_each_event() -> None:

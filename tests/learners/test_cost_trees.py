@@ -145,14 +145,13 @@ def test_trees_that_forget_continue_like_new_ones_with_the_latest_rows(learnt: i
     before, after = events(learnt), events(FITTED, seed=9)
     trees, new = Trees().learnt(before), Trees()
     forget_rows(trees.trees, trees.fit, FIRST_OF_COSTS)
-    if learnt > FIRST_OF_COSTS:
+    if learnt >= FIRST_OF_COSTS:
         new.trees.tally[Grown.FIT] += 1
     new.learnt(before[-FIRST_OF_COSTS:]).learnt(after)
     trees.learnt(after)
     for inputs, _, _, _ in events(30, seed=3):
         np.testing.assert_array_equal(trees.score(inputs), new.score(inputs))
-    if learnt != FIRST_OF_COSTS:  # new trees have begun a fit there
-        assert trees.trees.tally[Grown.FIT] == new.trees.tally[Grown.FIT]
+    assert trees.trees.tally[Grown.FIT] == new.trees.tally[Grown.FIT]
 
 
 def test_equal_costs_grow_no_tests() -> None:

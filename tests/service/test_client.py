@@ -284,6 +284,17 @@ def test_a_temporary_rejection_is_retried(status: int) -> None:
             assert asking.reward("e", 1.0)
 
 
+def test_each_reward_has_its_own_key_which_is_sent_again() -> None:
+    script = Script(httpx.ReadTimeout("lost"), recorded, recorded, recorded)
+    with client(script) as asking:
+        assert asking.reward("e", 1.0)
+        assert asking.reward("e", 1.0)
+        assert asking.reward("e", 1.0, key="mine")
+    lost, again, other, named = (json.loads(body)["key"] for body in script.asked)
+    assert lost == again != other
+    assert named == "mine"
+
+
 def test_each_metric_has_its_own_key_which_is_sent_again() -> None:
     script = Script(httpx.ReadTimeout("lost"), httpx.Response(502), recorded, recorded, recorded)
     with client(script) as asking:

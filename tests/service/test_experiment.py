@@ -109,6 +109,7 @@ def test_a_metric_that_falls_raises_its_own_alarm() -> None:
     (alarm,) = made.report().alarms
     assert (alarm.quantity, alarm.rolls_back) == ("basket", True)
     made.take_metric("basket", 1.0, None, 4000.0)
+    made.take_metric("basket", 1.0, labelled("", 1), 4000.0)  # of apprentice mode: known, and in no arm
     assert made.report().unmatched == 1
 
 

@@ -222,7 +222,21 @@ def test_a_refused_connection_and_all_models_failing_is_502(route: Any, models: 
     assert "gone: the connection failed" in message
     assert "broken: it answers 503" in message
     assert records_of(client, "reward") == []  # no reason to prefer another model
-    assert client.get("/v1/status").json()["mean_cost"] == 0.0
+    status = client.get("/v1/status").json()
+    assert status["mean_cost"] == 0.0
+    assert "no model has answered the latest prompt: " in status["warnings"][0]
+    assert "broken: it answers 503" in client.get("/readyz").text
+
+
+def test_warning_that_no_model_answers_ends_with_an_answer(route: Any, models: Any) -> None:
+    model = models(fault="503")
+    client = route({"only": model})
+    assert client.post("/v1/chat/completions", json=ASK).status_code == 502
+    assert len(client.get("/v1/status").json()["warnings"]) == 1
+    model.fault = ""
+    assert client.post("/v1/chat/completions", json=ASK).status_code == 200
+    assert client.get("/v1/status").json()["warnings"] == []
+    assert client.get("/readyz").text == "ready\n"
 
 
 def test_failures_may_be_left_unlearnt(route: Any, models: Any) -> None:
@@ -447,6 +461,9 @@ def test_the_command_routes_and_a_kill_loses_nothing(models: Any, tmp_path: Path
             client.post("/v1/feedback", json={"event_id": ids[-1], "reward": number % 2}).raise_for_status()
         settings = client.get("/v1/status").json()["settings"]
         assert (settings["learn_at"], settings["reward_wait"]) == ("reward", 86400.0)
+        assert settings["reward_range"] == [0.0, 1.0]
+        refused = client.post("/v1/feedback", json={"event_id": ids[-1], "reward": 5})
+        assert "not within the reward_range of 0 to 1" in refused.json()["error"]["message"]
         router.kill()
     again = Router(tmp_path / "router", "--endpoints", str(path), model=())
     with again, httpx.Client(base_url=again.url, timeout=30) as client:

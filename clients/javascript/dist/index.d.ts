@@ -66,7 +66,10 @@ export declare class Client {
     constructor(url: string, options?: ClientOptions);
     /** Choose one of the actions for a context. */
     rank(context: Features, actions: Actions, options?: RankOptions): Promise<Decision>;
-    /** Reward a decision; resolves to whether the service has the reward. A key counts once for a decision. */
+    /**
+     * Reward a decision; resolves to whether the service has the reward. A key counts once for a decision; by default each call has
+     * another key, so that each call counts.
+     */
     reward(decision: Decision | string, value: number, key?: string): Promise<boolean>;
     /** Record a value of a metric of a decision; by default each call has another key, so that each call counts. */
     metric(decision: Decision | string, name: string, value: number, key?: string): Promise<boolean>;

@@ -62,8 +62,11 @@ export class Client {
         const pmf = Object.fromEntries(ids.map((id, index) => [id, Number(index === baseline)]));
         return { eventId, action: ids[baseline], index: baseline, probability: 1, pmf, model: "", fallback: true };
     }
-    /** Reward a decision; resolves to whether the service has the reward. A key counts once for a decision. */
-    reward(decision, value, key = "reward") {
+    /**
+     * Reward a decision; resolves to whether the service has the reward. A key counts once for a decision; by default each call has
+     * another key, so that each call counts.
+     */
+    reward(decision, value, key = globalThis.crypto.randomUUID()) {
         return this.#record("/v1/reward", decision, { reward: value, key });
     }
     /** Record a value of a metric of a decision; by default each call has another key, so that each call counts. */

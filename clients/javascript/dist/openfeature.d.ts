@@ -15,6 +15,8 @@ export interface ProviderOptions {
     readonly rewardEvent?: string;
     /** The number of targeting keys whose latest decisions are remembered, 10,000 by default. */
     readonly remembered?: number;
+    /** Milliseconds without requests after the service did not answer, 5,000 by default: evaluations return the default at once. */
+    readonly pause?: number;
 }
 /**
  * Provider of flags whose variants an onlineauto service chooses.
@@ -23,7 +25,9 @@ export interface ProviderOptions {
  * targeting key is no feature. It is the unit of experiments, and it finds the decisions that a tracked event rewards: the latest
  * one of each flag for this key. With an attribute `eventId` in the context, the id of a decision is `EVENTID/FLAG`, so that repeated
  * evaluations agree; a tracked event with the same `eventId` rewards the decisions of all flags, and one with `EVENTID/FLAG`, which the
- * metadata of an evaluation have, that decision only. The service rejects a metric that no guardrail names; that is a warning.
+ * metadata of an evaluation have, that decision only. Without an `eventId`, only decisions of this process are found: with several
+ * processes, give each request an `eventId`, and track with it. What is not recorded is a warning, once for each event, such as a
+ * metric that no guardrail names.
  */
 export declare class OnlineautoProvider implements Provider {
     #private;
@@ -33,6 +37,8 @@ export declare class OnlineautoProvider implements Provider {
         readonly name: "onlineauto";
     };
     readonly runsOn: "server";
+    /** The number of tracked events for which no decision was found. */
+    unmatched: number;
     constructor(client: Client, options: ProviderOptions);
     resolveBooleanEvaluation(key: string, value: boolean, context: EvaluationContext): Promise<ResolutionDetails<boolean>>;
     resolveStringEvaluation(key: string, value: string, context: EvaluationContext): Promise<ResolutionDetails<string>>;

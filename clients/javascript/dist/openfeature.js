@@ -6,17 +6,25 @@
  * targeting key is no feature. It is the unit of experiments, and it finds the decisions that a tracked event rewards: the latest
  * one of each flag for this key. With an attribute `eventId` in the context, the id of a decision is `EVENTID/FLAG`, so that repeated
  * evaluations agree; a tracked event with the same `eventId` rewards the decisions of all flags, and one with `EVENTID/FLAG`, which the
- * metadata of an evaluation have, that decision only. The service rejects a metric that no guardrail names; that is a warning.
+ * metadata of an evaluation have, that decision only. Without an `eventId`, only decisions of this process are found: with several
+ * processes, give each request an `eventId`, and track with it. What is not recorded is a warning, once for each event, such as a
+ * metric that no guardrail names.
  */
 export class OnlineautoProvider {
     client;
     options;
     metadata = { name: "onlineauto" };
     runsOn = "server";
+    /** The number of tracked events for which no decision was found. */
+    unmatched = 0;
     #latest = new Map();
+    #warned = new Set();
+    #awayUntil = 0;
     constructor(client, options) {
         this.client = client;
         this.options = options;
+        for (const [key, flag] of Object.entries(options.flags))
+            checkFlag(key, flag);
     }
     resolveBooleanEvaluation(key, value, context) {
         return this.#resolve(key, value, context);
@@ -33,14 +41,25 @@ export class OnlineautoProvider {
     /** Reward the latest decisions of a targeting key, with `value` of the details or 1; failures are reported by the client. */
     track(name, context = {}, details = {}) {
         const value = details.value ?? 1;
-        const eventId = details["eventId"];
+        const eventId = details["eventId"] ?? context["eventId"];
         const latest = this.#latest.get(context.targetingKey ?? "");
         const decisions = eventId === undefined ? [...(latest?.values() ?? [])] : this.#idsOf(String(eventId));
+        if (decisions.length === 0) {
+            this.unmatched += 1;
+            const advice = "With several processes, give each request an eventId, and track with it";
+            this.#warn(name, `this process has made no decision for the targeting key ${JSON.stringify(context.targetingKey)}. ${advice}`);
+        }
         for (const decision of decisions) {
             const isReward = name === (this.options.rewardEvent ?? "reward");
             const sent = isReward ? this.client.reward(decision, value) : this.client.metric(decision, name, value);
-            sent.catch((error) => console.warn(`onlineauto: ${error}`));
+            sent.catch((error) => this.#warn(name, String(error)));
         }
+    }
+    /** Warn once for each event that is not recorded. */
+    #warn(name, reason) {
+        if (!this.#warned.has(name))
+            console.warn(`onlineauto: the tracked event ${name} is not recorded: ${reason}`);
+        this.#warned.add(name);
     }
     /** Return the id of one decision, or the ids of the decisions of all flags for an event. */
     #idsOf(eventId) {
@@ -51,10 +70,12 @@ export class OnlineautoProvider {
         const flag = this.options.flags[key];
         if (!flag)
             return failed(value, "FLAG_NOT_FOUND", `the provider has no flag ${key}`);
-        const variants = flag.variants instanceof Map ? flag.variants : new Map(Object.entries(flag.variants));
+        const variants = variantsOf(flag);
         const wrong = [...variants].find(([, variant]) => kindOf(variant) !== kindOf(value));
         if (wrong)
             return failed(value, "TYPE_MISMATCH", `variant ${wrong[0]} of flag ${key} is not of the type ${kindOf(value)}`);
+        if (performance.now() < this.#awayUntil)
+            return failed(value, "PROVIDER_NOT_READY", "the service does not answer");
         const { targetingKey = "", eventId, ...attributes } = context;
         const actions = new Map([...variants.keys()].map((name) => [name, flag.features?.[name] ?? { [key]: { [name]: 1 } }]));
         let decision;
@@ -65,8 +86,10 @@ export class OnlineautoProvider {
         catch (error) {
             return failed(value, "GENERAL", String(error));
         }
-        if (decision.fallback)
+        if (decision.fallback) {
+            this.#awayUntil = performance.now() + (this.options.pause ?? 5000);
             return failed(value, "PROVIDER_NOT_READY", "the service does not answer");
+        }
         this.#remember(targetingKey, key, decision);
         const flagMetadata = { eventId: decision.eventId, probability: decision.probability };
         return { value: variants.get(decision.action), variant: decision.action, reason: "SPLIT", flagMetadata };
@@ -80,6 +103,19 @@ export class OnlineautoProvider {
         if (this.#latest.size > (this.options.remembered ?? 10_000))
             this.#latest.delete(this.#latest.keys().next().value);
     }
+}
+function variantsOf(flag) {
+    return flag.variants instanceof Map ? flag.variants : new Map(Object.entries(flag.variants ?? {}));
+}
+/** Throw a TypeError if a flag has no variants, variants of different types, or features of an unknown variant. */
+function checkFlag(key, flag) {
+    const variants = variantsOf(flag);
+    const kinds = new Set([...variants.values()].map(kindOf));
+    if (kinds.size !== 1)
+        throw new TypeError(`flag ${key}: give variants of one type, the baseline first, not ${[...kinds].join(", ") || "none"}`);
+    const unknown = Object.keys(flag.features ?? {}).find((name) => !variants.has(name));
+    if (unknown !== undefined)
+        throw new TypeError(`flag ${key}: features of ${unknown}: the variants are ${[...variants.keys()].join(", ")}`);
 }
 function failed(value, errorCode, errorMessage) {
     return { value, reason: "ERROR", errorCode: errorCode, errorMessage };

@@ -127,8 +127,11 @@ export class Client {
     return { eventId, action: ids[baseline]!, index: baseline, probability: 1, pmf, model: "", fallback: true };
   }
 
-  /** Reward a decision; resolves to whether the service has the reward. A key counts once for a decision. */
-  reward(decision: Decision | string, value: number, key = "reward"): Promise<boolean> {
+  /**
+   * Reward a decision; resolves to whether the service has the reward. A key counts once for a decision; by default each call has
+   * another key, so that each call counts.
+   */
+  reward(decision: Decision | string, value: number, key: string = globalThis.crypto.randomUUID()): Promise<boolean> {
     return this.#record("/v1/reward", decision, { reward: value, key });
   }
 

@@ -25,6 +25,8 @@ export interface ProviderOptions {
   readonly rewardEvent?: string;
   /** The number of targeting keys whose latest decisions are remembered, 10,000 by default. */
   readonly remembered?: number;
+  /** Milliseconds without requests after the service did not answer, 5,000 by default: evaluations return the default at once. */
+  readonly pause?: number;
 }
 
 /**
@@ -34,17 +36,25 @@ export interface ProviderOptions {
  * targeting key is no feature. It is the unit of experiments, and it finds the decisions that a tracked event rewards: the latest
  * one of each flag for this key. With an attribute `eventId` in the context, the id of a decision is `EVENTID/FLAG`, so that repeated
  * evaluations agree; a tracked event with the same `eventId` rewards the decisions of all flags, and one with `EVENTID/FLAG`, which the
- * metadata of an evaluation have, that decision only. The service rejects a metric that no guardrail names; that is a warning.
+ * metadata of an evaluation have, that decision only. Without an `eventId`, only decisions of this process are found: with several
+ * processes, give each request an `eventId`, and track with it. What is not recorded is a warning, once for each event, such as a
+ * metric that no guardrail names.
  */
 export class OnlineautoProvider implements Provider {
   readonly metadata = { name: "onlineauto" } as const;
   readonly runsOn = "server" as const;
+  /** The number of tracked events for which no decision was found. */
+  unmatched = 0;
   readonly #latest = new Map<string, Map<string, Decision>>();
+  readonly #warned = new Set<string>();
+  #awayUntil = 0;
 
   constructor(
     readonly client: Client,
     readonly options: ProviderOptions,
-  ) {}
+  ) {
+    for (const [key, flag] of Object.entries(options.flags)) checkFlag(key, flag);
+  }
 
   resolveBooleanEvaluation(key: string, value: boolean, context: EvaluationContext): Promise<ResolutionDetails<boolean>> {
     return this.#resolve(key, value, context);
@@ -62,14 +72,25 @@ export class OnlineautoProvider implements Provider {
   /** Reward the latest decisions of a targeting key, with `value` of the details or 1; failures are reported by the client. */
   track(name: string, context: EvaluationContext = {}, details: TrackingEventDetails = {}): void {
     const value = details.value ?? 1;
-    const eventId = details["eventId"];
+    const eventId = details["eventId"] ?? context["eventId"];
     const latest = this.#latest.get(context.targetingKey ?? "");
     const decisions = eventId === undefined ? [...(latest?.values() ?? [])] : this.#idsOf(String(eventId));
+    if (decisions.length === 0) {
+      this.unmatched += 1;
+      const advice = "With several processes, give each request an eventId, and track with it";
+      this.#warn(name, `this process has made no decision for the targeting key ${JSON.stringify(context.targetingKey)}. ${advice}`);
+    }
     for (const decision of decisions) {
       const isReward = name === (this.options.rewardEvent ?? "reward");
       const sent = isReward ? this.client.reward(decision, value) : this.client.metric(decision, name, value);
-      sent.catch((error: unknown) => console.warn(`onlineauto: ${error}`));
+      sent.catch((error: unknown) => this.#warn(name, String(error)));
     }
+  }
+
+  /** Warn once for each event that is not recorded. */
+  #warn(name: string, reason: string): void {
+    if (!this.#warned.has(name)) console.warn(`onlineauto: the tracked event ${name} is not recorded: ${reason}`);
+    this.#warned.add(name);
   }
 
   /** Return the id of one decision, or the ids of the decisions of all flags for an event. */
@@ -81,9 +102,10 @@ export class OnlineautoProvider implements Provider {
   async #resolve<T extends JsonValue>(key: string, value: T, context: EvaluationContext): Promise<ResolutionDetails<T>> {
     const flag = this.options.flags[key];
     if (!flag) return failed(value, "FLAG_NOT_FOUND", `the provider has no flag ${key}`);
-    const variants = flag.variants instanceof Map ? flag.variants : new Map(Object.entries(flag.variants));
+    const variants = variantsOf(flag);
     const wrong = [...variants].find(([, variant]) => kindOf(variant) !== kindOf(value));
     if (wrong) return failed(value, "TYPE_MISMATCH", `variant ${wrong[0]} of flag ${key} is not of the type ${kindOf(value)}`);
+    if (performance.now() < this.#awayUntil) return failed(value, "PROVIDER_NOT_READY", "the service does not answer");
     const { targetingKey = "", eventId, ...attributes } = context;
     const actions = new Map(
       [...variants.keys()].map((name): [string, Features] => [name, flag.features?.[name] ?? { [key]: { [name]: 1 } }]),
@@ -95,7 +117,10 @@ export class OnlineautoProvider implements Provider {
     } catch (error) {
       return failed(value, "GENERAL", String(error));
     }
-    if (decision.fallback) return failed(value, "PROVIDER_NOT_READY", "the service does not answer");
+    if (decision.fallback) {
+      this.#awayUntil = performance.now() + (this.options.pause ?? 5000);
+      return failed(value, "PROVIDER_NOT_READY", "the service does not answer");
+    }
     this.#remember(targetingKey, key, decision);
     const flagMetadata = { eventId: decision.eventId, probability: decision.probability };
     return { value: variants.get(decision.action) as T, variant: decision.action, reason: "SPLIT", flagMetadata };
@@ -108,6 +133,19 @@ export class OnlineautoProvider implements Provider {
     this.#latest.set(targetingKey, decisions.set(key, decision));
     if (this.#latest.size > (this.options.remembered ?? 10_000)) this.#latest.delete(this.#latest.keys().next().value!);
   }
+}
+
+function variantsOf(flag: Flag): ReadonlyMap<string, JsonValue> {
+  return flag.variants instanceof Map ? flag.variants : new Map(Object.entries(flag.variants ?? {}));
+}
+
+/** Throw a TypeError if a flag has no variants, variants of different types, or features of an unknown variant. */
+function checkFlag(key: string, flag: Flag): void {
+  const variants = variantsOf(flag);
+  const kinds = new Set([...variants.values()].map(kindOf));
+  if (kinds.size !== 1) throw new TypeError(`flag ${key}: give variants of one type, the baseline first, not ${[...kinds].join(", ") || "none"}`);
+  const unknown = Object.keys(flag.features ?? {}).find((name) => !variants.has(name));
+  if (unknown !== undefined) throw new TypeError(`flag ${key}: features of ${unknown}: the variants are ${[...variants.keys()].join(", ")}`);
 }
 
 function failed<T>(value: T, errorCode: string, errorMessage: string): ResolutionDetails<T> {

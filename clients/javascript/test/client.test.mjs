@@ -32,12 +32,14 @@ test("a decision has the pmf of all actions, and the same id gets the same decis
   assert.deepEqual(await client.rank(CONTEXT, ACTIONS, { eventId: "js-1" }), first);
 });
 
-test("a reward counts once, and another value of its key is rejected", live, async () => {
+test("a key counts once, another value of it is rejected, and each call has a key of its own", live, async () => {
   const client = new Client(URL_OF_SERVICE);
   const decision = await client.rank(CONTEXT, ACTIONS);
-  assert.equal(await client.reward(decision, 1), true);
-  assert.equal(await client.reward(decision, 1), true);
-  await assert.rejects(client.reward(decision, 0.5), RequestError);
+  assert.equal(await client.reward(decision, 1, "click"), true);
+  assert.equal(await client.reward(decision, 1, "click"), true);
+  await assert.rejects(client.reward(decision, 0.5, "click"), RequestError);
+  assert.equal(await client.reward(decision, 0.5), true);
+  assert.equal(await client.reward(decision, 0.7), true);
 });
 
 test("an excluded action is not chosen, and a deferred decision can be activated", live, async () => {
@@ -156,6 +158,38 @@ test("OpenFeature: the id of an evaluation finds its decision, and attributes ke
   provider.track("reward", {}, { value: 1, eventId: "9/size" });
   provider.track("reward", {}, { value: 1, eventId: 9 });
   assert.deepEqual(rewarded, [["9/size", 1], ["9/size", 1], ["9/dark", 1]]);
+  provider.track("reward", { eventId: "9/dark" }, { value: 1, eventId: "9/size" });
+  provider.track("reward", { eventId: "9/dark" });
+  assert.deepEqual(rewarded.slice(3), [["9/size", 1], ["9/dark", 1]]);
+});
+
+test("OpenFeature: a tracked event without a known decision is counted, with one warning", (context) => {
+  const warn = context.mock.method(console, "warn", () => {});
+  const provider = new OnlineautoProvider({}, { flags: { dark: { variants: { off: false } } } });
+  provider.track("click", { targetingKey: "another process" });
+  provider.track("click", { targetingKey: "another process" });
+  assert.equal(provider.unmatched, 2);
+  assert.equal(warn.mock.callCount(), 1);
+  assert.match(warn.mock.calls[0].arguments[0], /click is not recorded.*another process.*eventId/);
+});
+
+test("OpenFeature: a service that is away is not asked again for a while", async () => {
+  let asked = 0;
+  const client = { rank: async () => ({ fallback: (asked += 1) > 0 }) };
+  const flags = { dark: { variants: { off: false, on: true } } };
+  const [waits, asks] = [new OnlineautoProvider(client, { flags }), new OnlineautoProvider(client, { flags, pause: 0 })];
+  for (const provider of [waits, waits, asks, asks]) {
+    assert.equal((await provider.resolveBooleanEvaluation("dark", false, {})).errorCode, "PROVIDER_NOT_READY");
+  }
+  assert.equal(asked, 3);
+});
+
+test("OpenFeature: a flag without variants, of several types or with unknown features is an error", () => {
+  const make = (flag) => () => new OnlineautoProvider({}, { flags: { layout: flag } });
+  assert.throws(make({ variants: {} }), /layout: give variants/);
+  assert.throws(make({}), /layout: give variants/);
+  assert.throws(make({ variants: { grid: "a", list: 1 } }), /of one type.*string, number/);
+  assert.throws(make({ variants: { grid: "a" }, features: { gird: {} } }), /gird: the variants are grid/);
 });
 
 test("OpenFeature: an unknown flag, another type and a service that is away give the default", async () => {

@@ -28,9 +28,9 @@ LOOK = 256
 
 _FIRST, _LEAST = 32, 64
 """Number of observations whose losses are large, and before the first alarm: models improve most at first."""
-_CLIP_FACTOR, _CLIP_FACTOR_OF_FIRST = 1.5, 0.1
-"""Losses are clipped to this multiple of the largest one among the first `_LEAST` observations; the
-`_FIRST` ones count less. The smaller the factors are, the sooner a rise is found."""
+_CLIP_FACTOR, _CLIP_FACTOR_OF_FIRST = 3.5, 0.1
+"""Losses are clipped to this multiple of the mean of the observations from `_FIRST` to `_LEAST`, and of those
+before. The smaller the first factor is, the sooner a small rise is found, and the later a large one."""
 
 _SIZES = 2 ** np.arange(ROWS)
 
@@ -74,7 +74,7 @@ class Drift:
     Examples
     --------
     >>> drift = Drift()
-    >>> drift.alarms([0.1] * 300), drift.alarms([0.4] * 50)
+    >>> drift.alarms([0.1] * 300), drift.alarms([0.4] * 30)
     (False, True)
     """
 
@@ -98,7 +98,7 @@ class Drift:
             self._n += 1
             n_first += 1
             factor = _CLIP_FACTOR if self._n > _FIRST else _CLIP_FACTOR_OF_FIRST
-            self._most = max(self._most, factor * float(loss))
+            self._most += factor * float(loss) / _FIRST
         rest = means[n_first:]
         self._n += len(rest)
         return len(rest) > 0 and bool(rises(self._window, np.minimum(rest / self._most, 1.0)))

@@ -144,7 +144,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
     vanished : list of VanishedFeature
         Namespaces and features of the context that were in the decisions of each hour, and are no longer.
     warnings : list of str
-        What is unusual in the latest decisions, with a likely cause.
+        What is unusual in the latest decisions, with a likely cause; and why no model answers a router.
     copies : list of CopyStatus
         The copies of the log in another folder or in a topic, and how far they are behind.
     route : RouteStatus

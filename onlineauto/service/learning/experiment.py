@@ -343,9 +343,9 @@ class Experiment:
     ) -> None:
         """Add a value of a metric to its decision, which waits up to a time; count a value without one."""
         self.changes += 1
-        if decision is None or not decision.arm:
+        if decision is None:
             self.unmatched += 1
-        elif name in self._part.sums and (all_sums := self._sums_of(decision)):
+        elif decision.arm and name in self._part.sums and (all_sums := self._sums_of(decision)):
             value = self._scales.setdefault(name, RewardScale()).bound_reward(value)
             if until > now:
                 held = self._held.setdefault(decision.position, _Held(until))

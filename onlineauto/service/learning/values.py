@@ -118,7 +118,7 @@ class Values:
         events = Logged(
             weight=np.ones(len(logged)),
             reward=reward,
-            probability=probability,
+            probability=np.ones(len(logged)),  # of the live policy, whose weights are all 1
             action=logged.astype(np.int64),
             start=np.column_stack([first, first + sizes]).astype(np.int64),
             predicted=np.zeros(len(pmf)),
@@ -126,8 +126,8 @@ class Values:
         )
         policies = dict(zip(POLICIES[1:], (pmf, baseline, uniform), strict=True))
         events_of = {
-            name: events._replace(weight=policies[name][logged] / probability, pmf=policies[name])
-            for name in policies
+            name: events._replace(weight=pmf[logged] / probability, probability=probability, pmf=pmf)
+            for name, pmf in policies.items()
         }
         done = 0
         while done < len(logged):  # points lie at the same events however the events are cut into blocks

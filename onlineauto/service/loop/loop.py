@@ -56,7 +56,7 @@ _SILENT = 86400.0
 """Seconds after which a rank server that has handed over no record may be replaced by another one."""
 _AGAIN = 1.0
 """Seconds after which failed learning or saving is tried again."""
-LOW_DISK: Final = 0.1
+_LOW_DISK: Final = 0.1
 """The free share of a disk below which there is a warning, as in ``alerts.yaml``."""
 _SHARE = 10.0
 """The next snapshot waits for this multiple of the duration of the last one, since a large one is slow."""
@@ -402,10 +402,11 @@ class Loop(Front):
         )
 
     @property
-    def copy_errors(self) -> list[str]:
-        """The reasons why the log is not copied at present."""
+    def outages(self) -> list[str]:
+        """Why the log is not copied at present, and why no model answers a router."""
         copies = [copier.status() for copier in self.copies]
-        return [f"the log is not copied to {copy.target}: {copy.error}" for copy in copies if copy.error]
+        found = [f"the log is not copied to {copy.target}: {copy.error}" for copy in copies if copy.error]
+        return found if self.route is None or not self.route.trouble else [*found, self.route.trouble]
 
     @property
     def warnings(self) -> list[str]:
@@ -413,8 +414,8 @@ class Loop(Front):
         free = self.disk_free_share
         found = [
             super().trouble,
-            f"{100 * free:.0f} % of the disk of {self.folder} is free." if free < LOW_DISK else "",
-            *self.copy_errors,
+            f"{100 * free:.0f} % of the disk of {self.folder} is free." if free < _LOW_DISK else "",
+            *self.outages,
             *(check() for check in self.checks),
         ]
         return [*filter(None, found), *self.traffic.warnings]

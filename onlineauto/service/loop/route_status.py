@@ -34,3 +34,4 @@ class RouteStatus(msgspec.Struct, kw_only=True):
     fallbacks: Annotated[int, Meta(description="Answers of another model than the chosen one.")] = 0
     judged: Annotated[int, Meta(description="Answers that were graded.")] = 0
     not_judged: Annotated[int, Meta(description="Answers of the sample that could not be graded.")] = 0
+    trouble: str = ""  # Why no model has answered the latest prompt.

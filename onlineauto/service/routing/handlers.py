@@ -164,8 +164,10 @@ class RouteHandlers(Handlers):
             self._learn_failure(route)
         if route.decision is not None and self._has_prices and (reply is None or reply.status != 200):
             self._submit(partial(self.front.cost, route.decision.event_id, 0.0))
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in errors.items())
+        if route.decision is not None:
+            self.counts.trouble = f"no model has answered the latest prompt: {reasons}" * (reply is None)
         if reply is None:
-            reasons = "; ".join(f"{name}: {reason}" for name, reason in errors.items())
             raise RefusedError(f"no model has answered: {reasons}", status=502)
         return reply
 

@@ -1,10 +1,11 @@
 """Drift: whether the champion predicts worse than before, by ADWIN over its progressive loss.
 
-At every review, and whenever there are 256 losses, the search passes the champion's mean losses of 32 events
-each since the last time. The first 64 means raise no alarm, since a model learns the most from its first
-events; twice the largest of them is the unit of all later ones. Then a window of means grows until some cut
-divides it into an older and a newer part whose means differ by more than chance allows. It is an alarm if the
-newer part is worse. In either case a new window begins.
+At every review, and whenever there are 256 losses, the search passes the champion's mean losses of 32
+events each since the last time. The first 64 means raise no alarm, since a model learns the most from its
+first events. The unit of all later ones is 3.5 times the mean of the second half of them, and a tenth of
+the mean of the first half. Then a window of means grows until some cut divides it into an older and a newer
+part whose means differ by more than chance allows. It is an alarm if the newer part is worse. In either
+case a new window begins.
 
 ADWIN keeps its window in buckets of 1, 2, 4, ... means, at most five of a size; when there are six, the two
 oldest become one of twice the size. Only the boundaries of buckets are tried as cuts.
@@ -128,7 +129,7 @@ class Drift:
         for mean in means:
             self.n += 1
             if self.n <= FIRST_MEANS or self.unit == 0.0:
-                self.unit = max(self.unit, 2.0 * mean)
+                self.unit += (3.5 if self.n > FIRST_MEANS // 2 else 0.1) * mean / (FIRST_MEANS // 2)
                 continue
             before = self.window.mean
             if self.window.update(min(mean / self.unit, 1.0)):
