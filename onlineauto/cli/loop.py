@@ -60,8 +60,8 @@ class LoopOptions(VerbOptions):
     )
     backup: str | None = option(
         None,
-        "Copy the log, the models and the snapshot to this folder, while the service runs; a later backup "
-        "to the same folder copies what is new.",
+        "Copy the log, the models and the snapshot to this folder, while the service runs, and its named "
+        "loops to COPY/NAME; a later backup to the same folder copies what is new.",
         metavar="COPY",
     )
     restore: str | None = option(
@@ -70,7 +70,7 @@ class LoopOptions(VerbOptions):
         "record is checked, and what is lost is printed with its positions.",
         metavar="COPY",
     )
-    app: str = option("default", "Name of the service, as it was served.")
+    app: str = option("default", "Name of the service, as it was served; by default that of its loop.json.")
     new_token: str | None = option(
         None,
         "Make a token for some of rank, reward, read and admin, and print it; its hash goes into the folder.",
@@ -99,25 +99,28 @@ def run(configuration: Configuration) -> int:
     if options.new_token is not None:
         from onlineauto.service.http.tokens import add_token
 
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            print(f"{folder.absolute()} is a new folder", file=sys.stderr)
         loops = () if options.token_loops is None else options.token_loops.split(",")
         print(add_token(folder / "tokens", options.new_token.split(","), loops))
         return 0
     if options.token_loops is not None:
         raise OptionError("--token_loops is for --new_token: onlineauto loop FOLDER --new_token rank,reward")
     if options.restore is not None:
-        return _restore(Path(options.restore), folder)
+        return _restore_all(Path(options.restore), folder)
     if options.fill_gaps:
         return _fill_gaps(folder)
     log = _log_of(folder)
     if options.backup is not None:
-        _back_up(folder, log, Path(options.backup))
+        _back_up_all(folder, log, Path(options.backup))
     elif options.export is not None:
         _export(log, options.export)
     elif options.find is not None:
-        _print_found(log, options.find)
+        _print_all_found(folder, log, options.find)
     elif options.event is not None:
-        _print_event(log, options.event, app=options.app)
+        app = options.app if "app" in configuration.supplied else _app_of(folder)
+        _print_event(log, options.event, app=app)
     else:
         _print_counts(log)
     return 0
@@ -149,9 +152,22 @@ def _export(log: SegmentLog, target: str) -> None:
     replace_file(target, join_log_lines(log))
 
 
+def _app_of(folder: Path) -> str:
+    """Return the name of the app in the ``loop.json`` of a folder, or the default."""
+    from onlineauto.service.loop.loops import NamedLoop
+
+    if not (folder / "loop.json").exists():
+        return LoopOptions().app
+    named = NamedLoop(folder.absolute())
+    named.read()
+    if named.error:
+        raise InputError(f"{named.error}; give --app NAME")
+    return named.options[1].app
+
+
 def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
     """Print the records of an event, and whether its action follows from its id and its pmf."""
-    from onlineauto.service.ranking import is_drawn
+    from onlineauto.service.ranking import has_seed, is_drawn
 
     lines = [line for _, line in log.lines(log.begin) if _is_of(line, event_id)]
     if not lines:
@@ -160,6 +176,9 @@ def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
         print(line.decode().rstrip())
         if line.startswith(b'{"Type":"rank"'):
             try:
+                if not has_seed(line, app=app):
+                    print(f"the seed is not that of app {app!r}: give --app NAME, as it was served")
+                    continue
                 drawn = is_drawn(line, app=app)
             except (LookupError, ValueError) as error:
                 print(f"the action cannot be drawn again: {error}")
@@ -169,7 +188,18 @@ def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
                 )
 
 
-def _print_found(log: SegmentLog, text: str) -> None:
+def _print_all_found(folder: Path, log: SegmentLog, text: str) -> None:
+    """Print the ids of the events with a name or a value; with the loops if a service has several."""
+    from onlineauto.service.loop.loops import loop_names
+
+    names = loop_names(folder)
+    _print_found(log, text, "default " if names else "")
+    for name in names:
+        if (folder / name / "log").is_dir():  # else it was never opened
+            _print_found(_log_of(folder / name), text, f"{name} ")
+
+
+def _print_found(log: SegmentLog, text: str, before: str) -> None:
     """Print the ids of the events that have a name or a value among their features."""
     from onlineauto.service.log.segment_log import read_record
 
@@ -191,38 +221,46 @@ def _print_found(log: SegmentLog, text: str) -> None:
                 record = read_record(line)
                 # names in pairs, so that each of two equal ones is found
                 if record.kind == "rank" and has(json.loads(bytes(record.context), object_pairs_hook=list)):
-                    print(record.event_id)
+                    print(f"{before}{record.event_id}")
             except (InputError, ValueError, RecursionError):
                 print(f"the record at {position} is damaged, and may belong to {text!r}", file=sys.stderr)
 
 
 def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
-    """Remove the features of events from the logs in some folders, and return 0."""
+    """Remove the features of events from the logs in some folders, print a count of each, and return 0."""
     from onlineauto.service.join.join import skipped_at
     from onlineauto.service.log.erase import erase
 
     for folder in folders:
         _log_of(folder)
-    erased: Counter[str] = Counter()
+    found, without = Counter[str](), []
     with ExitStack() as stack:
         for folder in folders:
             _lock(folder, stack)
         logs = [_log_of(folder) for folder in folders]
         for folder, log in zip(folders, logs, strict=True):
             skipped: list[Skipped] = []
-            erased += erase(
+            erased, already = erase(
                 log,
                 event_ids,
                 skipped=lambda *why, log=log, skipped=skipped: skipped.append(skipped_at(log, *why)),
             )
+            counts = f"{erased.total()} decisions have no features now, {already.total()} had none already"
+            print(f"{folder}: {counts}")
+            found += erased + already
+            if not erased and not already:
+                without.append(str(folder))
             if skipped:
                 print(f"{folder}: {len(skipped)} records cannot be read; a feature may be left in them")
             for each in skipped[-_MOST_SKIPPED:]:
                 print(each)
-    print(f"{erased.total()} decisions have no features now")
-    if missing := sorted(set(event_ids) - set(erased)):
+    if missing := sorted(set(event_ids) - set(found)):
         raise InputError(
             f"there is no decision {', '.join(missing[:5])}; the features of the others are removed"
+        )
+    if without:
+        raise InputError(
+            f"none of these decisions is in {', '.join(without)}: a loop FOLDER/NAME is a folder of its own"
         )
     return 0
 
@@ -247,6 +285,22 @@ def _fill_gaps(folder: Path) -> int:
     return 0
 
 
+def _back_up_all(folder: Path, log: SegmentLog, target: Path) -> None:
+    """Copy the folder of a service and those of its named loops; name the loops that cannot be copied."""
+    from onlineauto.service.loop.loops import loop_names
+
+    _back_up(folder, log, target)
+    failed = []
+    for name in loop_names(folder):
+        try:
+            _back_up(folder / name, _log_of(folder / name), target / name)
+        except InputError as error:
+            print(error, file=sys.stderr)
+            failed.append(name)
+    if failed:
+        raise InputError(f"these loops of {folder} are not in the backup: {', '.join(failed)}")
+
+
 def _back_up(folder: Path, log: SegmentLog, target: Path) -> None:
     """Copy the folder of a service, which may run."""
     from onlineauto.service.loop.folder import FolderCopy
@@ -259,6 +313,22 @@ def _back_up(folder: Path, log: SegmentLog, target: Path) -> None:
     except OSError as error:
         raise InputError(f"cannot back up {folder} to {target}: {error}; run it again") from None
     print(f"{target} has the log up to position {copy.position}")
+
+
+def _restore_all(source: Path, folder: Path) -> int:
+    """Copy a backup and those of its named loops to an empty folder, and return 0."""
+    from onlineauto.service.loop.folder import FolderIdentity, check_unused
+    from onlineauto.service.loop.loops import loop_names
+
+    check_unused(folder)
+    for name in loop_names(source):  # the default comes last, so that a repeated call restores the rest
+        identity = FolderIdentity.read(folder / name)
+        if identity is not None and identity.whole:
+            print(f"the loop {name} was restored before")
+        else:
+            print(f"the loop {name}:")
+            _restore(source / name, folder / name)
+    return _restore(source, folder)
 
 
 def _restore(source: Path, folder: Path) -> int:

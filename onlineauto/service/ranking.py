@@ -447,6 +447,12 @@ def answer_of(choice: RankedActions, ids: Sequence[str], *, event_id: str, model
     return Ranked(event_id, [ids[action] for action in choice.actions], *choice, model)
 
 
+def has_seed(line: bytes, *, app: str) -> bool:
+    """Return whether the seed of a decision is that of its id and an app; True if it has none."""
+    seed = msgspec.json.decode(line).get("seed")
+    return seed is None or seed == seed_of(app, read_record(line).event_id)
+
+
 def is_drawn(line: bytes, *, app: str) -> bool:
     """Return whether the action of a decision follows from its id and its probabilities.
 

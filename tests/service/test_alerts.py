@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import shutil
@@ -18,7 +19,7 @@ import pytest
 
 from onlineauto.errors import OnlineautoError
 from onlineauto.service.http.standby import metrics_of
-from onlineauto.service.http.status import COUNTERS, GAUGES, ServiceMetrics, status_of
+from onlineauto.service.http.status import COUNTERS, GAUGES, LoopsMetrics, ServiceMetrics, status_of
 from onlineauto.service.learning.learner import Published
 from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.loop.front import ignore_completion
@@ -26,6 +27,7 @@ from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.ranking import RankRequest
 from tests.service.promql import Alerts, Samples, samples_of
 from tests.service.traffic import BEGIN, CONFIGURATION, TOPICS
+from tests.waiting import until
 
 yaml = pytest.importorskip("yaml")
 
@@ -187,6 +189,11 @@ def log_fails(service: SimulatedService) -> None:
     service.loop.log.append = append  # type: ignore[assignment, method-assign]
 
 
+def loop_fails(service: SimulatedService) -> None:
+    text = LoopsMetrics([], n_open=0, n_failed=1).text().decode()
+    service.more = lambda: samples_of(text, job="onlineauto", instance="learner")
+
+
 def rewards_stop(service: SimulatedService) -> None:
     service.rewards = False
 
@@ -221,6 +228,7 @@ FAULTS: dict[str, tuple[Callable[[SimulatedService], object], float]] = {
     "OnlineautoNotLearning": (learning_fails, 0.5),
     "OnlineautoLearnerBehind": (learner_is_slow, 0.5),
     "OnlineautoLogNotWritable": (log_fails, 0.5),
+    "OnlineautoLoopFailed": (loop_fails, 0.5),
     "OnlineautoRewardsStopped": (rewards_stop, 6.0),
     "OnlineautoChoicesCollapsed": (one_action_for_all, 8.0),
     "OnlineautoChoicesAtFloor": (more_explored_than_used, 8.0),
@@ -231,6 +239,25 @@ FAULTS: dict[str, tuple[Callable[[SimulatedService], object], float]] = {
     "OnlineautoNoStandby": (lambda service: with_lease(service, age=None), 0.5),
     "OnlineautoStandbyCannotTakeOver": (lambda service: with_lease(service, age=90.0), 0.5),
 }
+
+
+@pytest.mark.parametrize(
+    ("inject", "warning"),
+    [
+        (log_fails, "the log cannot be written: [Errno 28] No space left on device"),
+        (disk_fills, "5 % of the disk of "),
+        (copy_behind, "the log is not copied to /disk2: no space"),
+        (lambda service: service.loop.checks.append(lambda: "a check"), "a check"),
+    ],
+)
+def test_a_warning_says_what_is_wrong(
+    service: SimulatedService, inject: Callable[[SimulatedService], object], warning: str
+) -> None:
+    inject(service)
+    with contextlib.suppress(OnlineautoError, OSError):
+        service.loop.rank(service.request("e", "tom", 1.0), ignore_completion)
+    until(lambda: status_of(service.loop).warnings != [])
+    assert [each[: len(warning)] for each in status_of(service.loop).warnings] == [warning]
 
 
 @pytest.mark.parametrize("alert", FAULTS)
@@ -253,6 +280,7 @@ def test_each_alert_has_its_fault_and_asks_for_metrics_that_exist() -> None:
         "onlineauto_lift",
         "onlineauto_guardrail_alarms",
         "onlineauto_copy_lag_seconds",
+        "onlineauto_loops_failed",
     }
     known |= set(scraped_standby(0.0))
     for rule in RULES:

@@ -12,13 +12,14 @@ import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.errors import InputError
-from onlineauto.service.http.tokens import Tokens
+from onlineauto.service.http.tokens import Tokens, add_token
 from onlineauto.service.log.segment_log import SegmentLog, sealed
 from onlineauto.service.loop.folder import FolderLock
 from onlineauto.service.loop.loop import Loop
 from onlineauto.workspace.workspace import Workspace
 from tests.service.serving import MODEL, Service
 from tests.service.traffic import CONFIGURATION, decision, record, records, reward
+from tests.waiting import until
 
 
 def run_command(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -115,6 +116,17 @@ def test_a_folder_can_be_inspected_and_exported(tmp_path: Path, capfd: pytest.Ca
         for host in ("rebound.example:8001", "[bad", ""):
             assert client.get("/v1/status", headers={"Host": host}).status_code == 403
         assert client.get("/healthz", headers={"Host": "localhost"}).status_code == 200
+        (folder / "tokens").write_text("damaged\n")
+        until(lambda: client.get("/v1/status").status_code == 401)
+        (folder / "tokens").unlink()
+        token = add_token(folder / "tokens", ["admin"])
+        client.headers["Authorization"] = f"Bearer {token}"
+        until(lambda: client.get("/v1/status").status_code == 200)
+        with (folder / "tokens").open("a") as lines:
+            lines.write("damaged\n")
+        until(lambda: client.get("/v1/status").json()["warnings"] != [])
+        assert "the tokens cannot be read, the earlier ones hold" in client.get("/v1/status").text
+        (folder / "tokens").unlink()
         with client.stream("GET", "/v1/events") as stream:
             assert next(stream.iter_lines()).startswith('data: {"ranked":40')
             assert service.stop() == 0  # a page that watches does not keep it waiting
@@ -125,8 +137,13 @@ def test_a_folder_can_be_inspected_and_exported(tmp_path: Path, capfd: pytest.Ca
     code, out, _ = run_command(capfd, "loop", str(folder), "--event", "e7")
     assert "the action is the one that its id and its probabilities give" in out
     assert out.count('"EventId":"e7"') == 2
+    code, out, _ = run_command(capfd, "loop", str(folder), "--event", "e7", "--app", "x")
+    assert "the seed is not that of app 'x'" in out
     assert run_command(capfd, "loop", str(folder), "--event", "nobody")[0] == 1
-    code, token, _ = run_command(capfd, "loop", str(folder), "--new_token", "rank,reward")
+    _, _, err = run_command(capfd, "loop", str(tmp_path / "lop"), "--new_token", "rank")
+    assert err == f"{tmp_path / 'lop'} is a new folder\n"
+    code, token, err = run_command(capfd, "loop", str(folder), "--new_token", "rank,reward")
+    assert err == ""
     headers = {"authorization": f"Bearer {token.strip()}"}
     assert Tokens(folder / "tokens").scopes(headers) == {"rank", "reward"}
     assert run_command(capfd, "loop", str(folder), "--new_token", "root")[0] == 2
@@ -174,7 +191,9 @@ def test_events_are_erased_while_no_service_runs(tmp_path: Path, capfd: pytest.C
     assert "stop it before" in err
     held.release()
     code, out, _ = run_command(capfd, "loop", str(folder), "--erase", "e1,e2")
-    assert (code, out) == (0, "2 decisions have no features now\n")
+    assert (code, out) == (0, f"{folder}: 2 decisions have no features now, 0 had none already\n")
+    _, out, _ = run_command(capfd, "loop", str(folder), "--erase", "e1,e3")
+    assert out == f"{folder}: 1 decisions have no features now, 1 had none already\n"
     lines = [line for _, line in SegmentLog(folder / "log").lines(0) if b'"EventId":"e1"' in line]
     assert b'"article"' not in b"".join(lines)
     assert b'"_tag":"politics"' in lines[0]
@@ -242,11 +261,17 @@ def test_events_are_erased_in_the_logs_of_rank_servers_too(
     assert b"".join(line for _, line in SegmentLog(folders[0] / "log").lines(0)).count(b'"article"') >= 20
     held.release()
     code, out, err = run_command(capfd, "loop", *names, "--erase", "e1,e18,nobody")
-    assert (code, out) == (1, "3 decisions have no features now\n")
+    assert (code, [line.partition(": ")[2][:11] for line in out.splitlines()]) == (
+        1,
+        ["2 decisions", "1 decisions"],
+    )
     assert "no decision nobody" in err
     for folder in folders:
         lines = [line for _, line in SegmentLog(folder / "log").lines(0) if b'"EventId":"e1"' in line]
         assert b'"article"' not in b"".join(lines)
+    code, _, err = run_command(capfd, "loop", *names, "--erase", "e18")
+    assert code == 1
+    assert f"none of these decisions is in {names[1]}:" in err
 
 
 def test_an_erasure_skips_and_locates_damaged_records(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from onlineauto.service.http.app import RankServerHandlers
-from onlineauto.service.http.endpoint import Endpoint
+from onlineauto.service.http.endpoint import Endpoint, RequestGuard
 from onlineauto.service.http.loops import ServiceHandlers
 from onlineauto.service.http.routes import ROUTES, openapi_document
 from onlineauto.service.http.tokens import Tokens, add_token
@@ -313,7 +314,8 @@ def test_a_change_of_the_token_file_takes_effect(
 ) -> None:
     monkeypatch.setattr("onlineauto.service.http.tokens._LOOK", 0.0)
     path = tmp_path / "tokens"
-    client = serve(tokens=Tokens(path))
+    tokens = Tokens(path)
+    client = serve(tokens=tokens)
     assert client.rank().status_code == 200
     token = add_token(path, ["rank"])
     headers = {"Authorization": f"Bearer {token}"}
@@ -321,13 +323,74 @@ def test_a_change_of_the_token_file_takes_effect(
     assert client.post("/v1/rank", json=RANK, headers=headers).status_code == 200
     path.write_text("damaged\n")
     assert client.post("/v1/rank", json=RANK, headers=headers).status_code == 200
+    assert "the earlier ones hold" in tokens.problem
+    path.unlink()
+    path.mkdir()  # it exists, and cannot be read
+    answer = client.post("/v1/rank", json=RANK, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (
+        401,
+        "the service cannot read its tokens: its log has the reason",
+    )
+    path.rmdir()
     path.write_text("")  # withdraws all, and opens the service to nobody
-    assert client.post("/v1/rank", json=RANK, headers=headers).status_code == 401
+    answer = client.post("/v1/rank", json=RANK, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (
+        401,
+        "this token is not known, or was revoked",
+    )
     assert client.rank().status_code == 401
     path.unlink()
     assert client.rank().status_code == 401
     headers = {"Authorization": f"Bearer {add_token(path, ['rank'])}"}
     assert client.post("/v1/rank", json=RANK, headers=headers).status_code == 200
+
+
+def test_tokens_that_cannot_be_read_do_not_open_a_service_without_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("onlineauto.service.http.tokens._LOOK", 0.0)
+    tokens = Tokens(tmp_path / "tokens")
+    assert tokens.scopes({})
+    (tmp_path / "tokens").mkdir()
+    assert not any(tokens.scopes({}) for _ in range(3))
+    assert "all are rejected" in tokens.problem
+    assert [each.levelname for each in caplog.records] == ["ERROR"]
+    (tmp_path / "tokens").rmdir()
+    token = add_token(tmp_path / "tokens", ["rank"])
+    assert tokens.scopes({"authorization": f"Bearer {token}"}) == {"rank"}
+    assert not tokens.problem
+
+
+def test_a_new_token_file_belongs_to_the_owner_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners: list[tuple[int, int]] = []
+    stat = os.stat
+
+    def of_another(path: Any, **options: Any) -> os.stat_result:
+        found = stat(path, **options)
+        is_ours = str(path) != str(tmp_path)
+        return found if is_ours else os.stat_result((*found[:4], 1234, 99, *found[6:]))
+
+    monkeypatch.setattr("os.stat", of_another)
+    monkeypatch.setattr("os.chown", lambda _, uid, gid: owners.append((uid, gid)))
+    for _ in range(2):
+        add_token(tmp_path / "tokens", ["rank"])
+        assert owners == [(1234, 99)]
+
+
+def test_answers_503_are_logged_once_a_minute(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("onlineauto.service.http.endpoint.time.monotonic", lambda: now)
+    guard = RequestGuard(Tokens(), lambda *_: None)
+    for _ in range(5):
+        guard.account("rank", 503, 0.001, "the disk is full")
+    now += 61.0
+    guard.account("rank", 503, 0.001, "the disk is full")
+    lines = [(vars(each)["count"], vars(each)["reason"]) for each in caplog.records]
+    assert lines == [(1, "the disk is full"), (5, "the disk is full")]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from onlineauto.service.http.tokens import Tokens, add_token
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.segment_log import SegmentLog, read_record
 from onlineauto.service.loop.loop import Loop
-from onlineauto.service.loop.loops import Loops
+from onlineauto.service.loop.loops import Loops, loop_names
 from onlineauto.service.loop.telemetry import JsonLines
 from onlineauto.service.options import ServeOptions
 from onlineauto.service.refused import RefusedError
@@ -730,6 +730,9 @@ def test_the_log_names_the_loop_whose_learning_fails(serve: Serve, monkeypatch: 
     assert (stopped["event"], stopped["loop"]) == ("learning_stopped", "shop")
     assert client.get("/healthz").status_code == 200
     assert client.get("/v1/loops/shop/healthz").status_code == 503
+    [warning] = client.get("/v1/status").json()["warnings"]
+    assert warning.startswith("the loop shop has failed: learning has stopped")
+    assert "onlineauto_loops_failed 1.0\n" in client.get("/metrics").text
     monkeypatch.undo()
     until(lambda: client.loop("shop")["error"] == "")
 
@@ -754,6 +757,29 @@ def test_a_restored_loop_has_its_options(serve: Serve, tmp_path: Path) -> None:
     assert client.loop("again")["options"] == AT_ONCE
     assert client.rank("again", "e1").status_code == 200
     assert client.loop("again")["ranked"] == 1
+
+
+def test_a_backup_has_all_loops_and_names_those_that_it_has_not(
+    serve: Serve, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    client = serve()
+    for name in ("shop", "news"):
+        client.create(name)
+        client.rank(name, f"e-{name}")
+    folder, copy, again = (str(tmp_path / name) for name in ("service", "copy", "again"))
+    assert main(["loop", folder, "--backup", copy]) == 0
+    (tmp_path / "service/broken").mkdir()
+    (tmp_path / "service/broken/loop.json").write_text("{}")
+    assert main(["loop", folder, "--backup", copy]) == 1
+    assert "are not in the backup: broken" in capfd.readouterr().err
+    assert main(["loop", f"{again}/shop", "--restore", f"{copy}/shop"]) == 0  # a restore that was stopped
+    assert main(["loop", again, "--restore", copy]) == 0
+    assert loop_names(again) == ["news", "shop"]
+    capfd.readouterr()
+    assert main(["loop", again, "--find", "age"]) == 0
+    assert capfd.readouterr().out.split("\n")[:2] == ["news e-news", "shop e-shop"]
+    assert main(["loop", f"{again}/shop", "--event", "e-shop"]) == 0
+    assert "the action is the one" in capfd.readouterr().out
 
 
 @pytest.mark.ci

@@ -85,6 +85,8 @@ def test_a_browser_shows_an_empty_service_and_its_troubles(tmp_path: Path) -> No
     with Service(tmp_path / "loop", "--ship", str(tmp_path / "away")) as service:
         until(lambda: httpx.get(f"{service.url}/v1/status", timeout=30).json()["copies"][0]["failures"])
         page = page_text(service.url, tmp_path)
+        ready = httpx.get(f"{service.url}/readyz", timeout=30)
+    assert (ready.status_code, ready.text[:33]) == (200, "stale: the log is not copied to /")
     assert "No decision has been learnt yet." in page
     assert f"curl {service.url}/v1/rank -d" in page
     assert "is listed once the model has made 50 decisions with it" in page

@@ -159,7 +159,9 @@ def test_a_takeover_is_noticed_before_the_lease_expires(shared: Path, clock: Clo
 
 
 def test_a_released_lease_is_taken_at_once(shared: Path, clock: Clock) -> None:
-    lease = claimed(Standby(shared, seconds=4.0, clock=clock))
+    first = Standby(shared, seconds=4.0, clock=clock)
+    lease = claimed(first)
+    assert first.holder == ""
     lease.release()
     assert claimed(Standby(shared, seconds=4.0, clock=clock)).epoch == 2
 

@@ -475,7 +475,7 @@ class Handlers(FrontHandlers):
             return Reply.text("no: the log is being learnt\n", 503)
         lag = loop.lag_seconds()
         lags = f"the learner is {lag:.0f} seconds behind the log" if lag > _LAG else ""
-        return self._readiness(loop.trouble or lags or (loop.route.trouble if loop.route else ""))
+        return self._readiness(loop.trouble or lags or "; ".join(loop.outages))
 
     async def page(self, _request: Request) -> Reply:
         """Return the live page."""

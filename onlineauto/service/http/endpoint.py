@@ -45,6 +45,8 @@ _RATED_BYTES: Final = 4096
 """A request counts as one more for each of this number of bytes of its body."""
 _TURN: Final = 128
 """Maximum number of requests of a loop in one turn of the event loop, while several loops share a service."""
+_APART: Final = 60.0
+"""Seconds between two lines about answers 503."""
 _MOST_HEADS: Final = 1024
 """Maximum number of heads that are remembered, each of which has at most 16 KB."""
 
@@ -93,6 +95,7 @@ class Request:
     has_body: bool = True
     refusal: Reply | None = None
     reply: Reply | None = None
+    reason: str = ""  # of an error
 
     @property
     def is_ended(self) -> bool:
@@ -118,6 +121,7 @@ class Request:
 
     def fail(self, error: Exception) -> None:
         """Answer with an error."""
+        self.reason = str(error)
         self.end(reply_to_error(error, "" if self.endpoint is None else self.endpoint.name))
         error.__traceback__ = None  # its frames have the body, and may have the error
 
@@ -130,7 +134,7 @@ class Request:
             guard = self.endpoint.guard
             if self.is_counted:
                 guard.release()
-            guard.account(self.endpoint.name, reply.status, time.perf_counter() - self.began)
+            guard.account(self.endpoint.name, reply.status, time.perf_counter() - self.began, self.reason)
         send(reply)
 
 
@@ -177,6 +181,7 @@ class RequestGuard:
         self.tokens, self.count, self.most, self.served = tokens, count, most, 0
         self.hosts, self.loop, self.room = frozenset(hosts), loop, room or SharedRoom(most)
         self.rate, self._credit, self._credited = rate, rate or 0.0, time.monotonic()
+        self._unavailable, self._unavailable_at = 0, -_APART
 
     def check(self, headers: Mapping[str, str], scope: str | None) -> None:
         """Reject a request that must not be served."""
@@ -218,11 +223,20 @@ class RequestGuard:
             raise RefusedError(message, status=429, retry_after=(1.0 - self._credit) / rate)
         self._credit -= cost
 
-    def account(self, endpoint: str, status: int, seconds: float) -> None:
-        """Count a request, and log it if it failed or if all requests are logged."""
+    def account(self, endpoint: str, status: int, seconds: float, reason: str = "") -> None:
+        """Count a request, and log it if it failed or if all requests are logged.
+
+        The answers 503 are logged once a minute, with the reason of the latest and their number since then.
+        """
         self.count(endpoint, status, seconds)
         if status >= 500 or _LOG.isEnabledFor(logging.DEBUG):
-            fields = {"endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
+            fields: dict[str, Any] = {"endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
+            if status == 503:
+                self._unavailable += 1
+                if time.monotonic() < self._unavailable_at + _APART:
+                    return
+                fields |= {"count": self._unavailable, "reason": reason}
+                self._unavailable, self._unavailable_at = 0, time.monotonic()
             if self.loop not in (None, DEFAULT_LOOP):
                 fields["loop"] = self.loop
             level = logging.ERROR if status >= 500 else logging.DEBUG

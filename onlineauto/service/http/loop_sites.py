@@ -133,9 +133,14 @@ class LoopSite:
             counts = counts_of(self.handlers.loop)
         else:
             counts = (closed.ranked, closed.rewarded, closed.learnt, closed.pending)
-        error = named.error if self.handlers is None else self.handlers.loop.trouble
         state, is_open = named.file.state, self.handlers is not None or self._lock.locked()
-        return LoopSummary(named.name, state, is_open, error, named.file.options, *counts)
+        return LoopSummary(named.name, state, is_open, self.error, named.file.options, *counts)
+
+    @property
+    def error(self) -> str:
+        """The reason why the loop cannot be opened, learn or save, or ""."""
+        handlers = self.handlers  # another thread may close the loop
+        return self.named.error if handlers is None else handlers.loop.trouble
 
     def endpoint(self, like: Endpoint) -> LoopEndpoint:
         """Return the endpoint of the loop that does what an endpoint of the default loop does."""
@@ -381,6 +386,11 @@ class LoopService:
         if name not in self.sites:
             raise no_such_loop(name)
         return self.sites[name]
+
+    def failed(self) -> list[str]:
+        """Return the loops that cannot be opened, learn or save, with the reasons."""
+        errors = {name: site.error for name, site in sorted(self.sites.items())}
+        return [f"the loop {name} has failed: {error}" for name, error in errors.items() if error]
 
     async def create(self, name: str, options: str) -> bool:
         """Create a loop; return False if it exists with these options."""

@@ -87,7 +87,9 @@ class ServiceHandlers(Handlers):
         if not self.service.sites:
             return await super().prometheus(request)
         named = [(name, site.metrics) for name, site in self.service.sites.items()]
-        metrics = LoopsMetrics([(DEFAULT_LOOP, self.metrics), *named], len(self.service.open_sites))
+        metrics = LoopsMetrics(
+            [(DEFAULT_LOOP, self.metrics), *named], len(self.service.open_sites), len(self.service.failed())
+        )
         text = await asyncio.to_thread(metrics.text)
         return Reply(200, text, content_type("text/plain; version=0.0.4; charset=utf-8"))
 
@@ -172,6 +174,7 @@ def loops_application(
         loops, tokens=tokens, hosts=hosts, room=room, most=max_open, idle=close_idle, trim=trim, alone=alone
     )
     handlers.evaluating = service.evaluating
+    loop.checks.append(lambda: "; ".join(service.failed()))
 
     def guard(name: str | None) -> RequestGuard:
         return RequestGuard(tokens, metrics.request, most=most, hosts=hosts, loop=name, room=room)

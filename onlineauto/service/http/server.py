@@ -173,6 +173,8 @@ def serve(
                 trim=trim_memory,
                 alone=alone,
             )
+        if isinstance(front, Loop):
+            front.checks.append(lambda: tokens.problem)
         app.connections.limits = limits
         sys.setswitchinterval(_SWITCH)
         gc.collect()
@@ -261,7 +263,8 @@ def _lease_of(
         lease = wait(standby, check=check)
         if lease is None:
             return None
-    _LOG.info("has the lease", extra={"event": "lease", "epoch": lease.epoch, "holder": standby.holder})
+    before = {"holder": standby.holder} if standby.holder else {}
+    _LOG.info("has the lease", extra={"event": "lease", "epoch": lease.epoch, **before})
     lease.keep(partial(os.kill, os.getpid(), signal.SIGTERM))
     return lease
 

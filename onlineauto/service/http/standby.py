@@ -42,7 +42,7 @@ def metrics_of(standby: Standby) -> str:
 class _UnloggedGuard(RequestGuard):
     """Does not log requests: each probe of the readiness of a standby is answered with 503."""
 
-    def account(self, endpoint: str, status: int, seconds: float) -> None:
+    def account(self, endpoint: str, status: int, seconds: float, reason: str = "") -> None:
         """Do nothing."""
 
 

@@ -395,8 +395,9 @@ class LoopsMetrics(Collector):
     added, `_LOWEST` is the lowest and `_HIGHEST` the highest of all.
     """
 
-    def __init__(self, loops: Sequence[tuple[str, ServiceMetrics]], n_open: int) -> None:
+    def __init__(self, loops: Sequence[tuple[str, ServiceMetrics]], n_open: int, n_failed: int = 0) -> None:
         self._loops, self._n_open, self._registry = loops, n_open, CollectorRegistry()
+        self._n_failed = n_failed
         self._registry.register(self)
 
     def text(self) -> bytes:
@@ -408,6 +409,9 @@ class LoopsMetrics(Collector):
         yield GaugeMetricFamily("onlineauto_loops", "Loops, besides the default.", value=len(self._loops) - 1)
         yield GaugeMetricFamily(
             "onlineauto_open_loops", "Loops whose models are in memory, besides the default.", self._n_open
+        )
+        yield GaugeMetricFamily(
+            "onlineauto_loops_failed", "Loops that cannot be opened, learn or save.", self._n_failed
         )
         families: dict[str, Metric] = {}
         others: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}

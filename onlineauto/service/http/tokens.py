@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import os
 import re
 import secrets
 import time
@@ -17,7 +18,6 @@ from onlineauto.service.options import LOOP_NAME
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping, Sequence
 
 SCOPES: Final = ("rank", "reward", "read", "admin")
@@ -33,7 +33,8 @@ class Tokens:
 
     A third word has the names of the loops that a token is for; without it, a token is for all loops.
     Without tokens, every request may do everything, and the service listens on its own machine only. The file
-    is read again within a second after a change.
+    is read again within a second after a change. While it cannot be read, all tokens are rejected; `problem`
+    says why.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -48,7 +49,7 @@ class Tokens:
         self._stamp: tuple[int, int, int] | None = None
         self._next_look = 0.0
         self._known: list[_Token] = []
-        self._required = False
+        self._required, self.problem = False, ""
         if self._path is not None and self._path.exists():
             self._stamp, self._known = _stamp_of(self._path), _tokens_of(self._path)
             self._required = bool(self._known)
@@ -59,22 +60,31 @@ class Tokens:
         return self._required
 
     def _refresh(self) -> None:
-        """Read the file again if it has changed; a damaged or missing file changes nothing."""
+        """Read the file again if it has changed; a damaged file leaves the earlier tokens, if any."""
         now = time.monotonic()
         if self._path is None or now < self._next_look:
             return
         self._next_look = now + _LOOK
-        stamp = _stamp_of(self._path)
-        if stamp == self._stamp:
-            return
-        self._stamp = stamp
         try:
-            self._known = _tokens_of(self._path)
-        except (OSError, InputError, UnicodeError) as error:
-            if self._required:
-                message = "the tokens cannot be read, the earlier ones hold: %s"
-                _LOG.error(message, error, extra={"event": "tokens"})
+            stamp = _stamp_of(self._path)
+            if stamp == self._stamp and not self.problem:
+                return
+            self._stamp = stamp
+            self._known = [] if stamp is None and not self._required else _tokens_of(self._path)
+        except FileNotFoundError:  # the tokens hold without their file
+            self.problem = ""
             return
+        except (OSError, InputError, UnicodeError) as error:
+            if isinstance(error, OSError):
+                self._known = []
+            self._required = True
+            what = "the earlier ones hold" if self._known else "all are rejected"
+            problem = f"the tokens cannot be read, {what}: {error}"
+            if problem != self.problem:
+                self.problem = problem
+                _LOG.error(problem, extra={"event": "tokens"})
+            return
+        self.problem = ""
         if self._known or self._required:  # emptying the file must not open the service
             self._required = True
             _LOG.info("the tokens have changed", extra={"event": "tokens", "count": len(self._known)})
@@ -100,6 +110,10 @@ class Tokens:
     def check(self, headers: Mapping[str, str], scope: str, loop: str | None = None) -> None:
         """Reject a request without the scope `scope` for a loop, or for any loop if `loop` is None."""
         _, scopes, loops = self._token_of(headers)
+        if self.problem and not self._known:
+            raise RefusedError("the service cannot read its tokens: its log has the reason", status=401)
+        if not scopes and {"authorization", "ocp-apim-subscription-key"} & headers.keys():
+            raise RefusedError("this token is not known, or was revoked", status=401)
         if not scopes:
             raise RefusedError("a bearer token is needed: Authorization: Bearer TOKEN", status=401)
         if loop is not None and loops is not None and loop not in loops:
@@ -112,7 +126,7 @@ def _stamp_of(path: Path) -> tuple[int, int, int] | None:
     """Return a value that changes whenever a file does; None if the file does not exist."""
     try:
         status = path.stat()
-    except OSError:
+    except FileNotFoundError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
 
@@ -146,7 +160,7 @@ def _tokens_of(path: Path) -> list[_Token]:
 def add_token(path: str | os.PathLike[str], scopes: list[str], loops: Sequence[str] = ()) -> str:
     """Create a token, append its hash to a file, and return the token, which cannot be recovered later.
 
-    Without `loops`, the token is for all loops.
+    Without `loops`, the token is for all loops. A new file belongs to the owner of its folder.
     """
     if not scopes or not set(scopes) <= set(SCOPES):
         raise OptionError(f"scopes are of {','.join(SCOPES)}, not {','.join(scopes)}")
@@ -155,7 +169,17 @@ def add_token(path: str | os.PathLike[str], scopes: list[str], loops: Sequence[s
             raise OptionError(f"no loop is called {loop[:80]!r}: names are of a to z, 0 to 9, '_' and '-'")
     token = secrets.token_urlsafe(32)
     file = Path(path)
-    file.touch(0o600)
+    if not file.exists():
+        file.touch(0o600)
+        owner = file.parent.stat()
+        if owner.st_uid != file.stat().st_uid:  # the service must be able to read it
+            try:
+                os.chown(file, owner.st_uid, owner.st_gid)
+            except PermissionError:
+                file.unlink()
+                raise InputError(
+                    f"{file.parent} belongs to another user: make its tokens as that one"
+                ) from None
     with file.open("a", encoding="utf-8") as lines:
         words = [sha256(token.encode()).hexdigest(), ",".join(scopes), ",".join(loops)]
         lines.write(" ".join(words).rstrip() + "\n")

@@ -47,12 +47,15 @@ def erase(
     event_ids: Collection[str],
     *,
     skipped: Callable[[int, Exception], object] = lambda position, error: None,  # noqa: ARG005
-) -> Counter[str]:
-    """Remove the features of decisions from a log that no process writes to; count the records of each id.
+) -> tuple[Counter[str], Counter[str]]:
+    """Remove the features of decisions from a log that no process writes to.
+
+    Return the number of records of each id that lose features, and of those that had none already.
 
     A damaged record with one of the ids is overwritten with blanks, since no reader can use it.
     """
-    wanted, counts = {msgspec.json.encode(event_id): event_id for event_id in event_ids}, Counter[str]()
+    wanted = {msgspec.json.encode(event_id): event_id for event_id in event_ids}
+    counts, already = Counter[str](), Counter[str]()
     erased: dict[int, bytes] = {}
     for position, line in log.lines(log.begin):
         named = [event_id for text, event_id in wanted.items() if text in line]
@@ -61,12 +64,13 @@ def erase(
         try:
             record = read_record(line)
             if record.kind == "rank" and record.event_id in named:
-                erased[position] = without_features(line, record)
-                counts[record.event_id] += 1
+                bare = without_features(line, record)
+                (already if bare == line else counts)[record.event_id] += 1
+                erased[position] = bare
         except (InputError, ValueError) as error:
             skipped(position, error)
             if named:
                 erased[position] = b" " * (len(line) - 1) + b"\n"
                 counts.update(named)
     log.replace(erased)
-    return counts
+    return counts, already

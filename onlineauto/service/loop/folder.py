@@ -411,10 +411,10 @@ def restore_folder(source: Path, folder: Path) -> Restored:
     segments = sorted((source / "log").glob(SEGMENTS))
     if not segments:
         raise InputError(f"{source} is not the copy of a service's folder: it has no log")
-    _check_unused(folder)  # before the file of the lock is made in the folder
+    check_unused(folder)  # before the file of the lock is made in the folder
     lock = FolderLock(folder)
     try:
-        _check_unused(folder)
+        check_unused(folder)
         identity = FolderIdentity((secrets.token_hex(8), *(copied.ids if copied else ())))
         msgspec.structs.replace(identity, whole=False).write(folder)
         for pattern in SERVICE_FILES:
@@ -436,7 +436,7 @@ def restore_folder(source: Path, folder: Path) -> Restored:
     return restored
 
 
-def _check_unused(folder: Path) -> None:
+def check_unused(folder: Path) -> None:
     """Reject a folder with files of a service, unless an unfinished restore has left them."""
     identity, name = FolderIdentity.read(folder), service_file_in(folder)
     if name and (identity is None or identity.whole or identity.kind == "copy"):

@@ -233,7 +233,8 @@ def check_shared(folder: Path, shared: Path) -> None:
     if identity is not None and identity.kind == "service":
         raise InputError(
             f"{folder} is not served: {holder_of(shared) or 'another process'} has taken over in {shared}, "
-            f"and {folder} has an earlier epoch. For a standby: onlineauto serve {shared} --standby {shared}"
+            f"and {folder} has an earlier epoch: remove it. For a standby: onlineauto serve {shared} "
+            f"--standby {shared}"
         )
 
 
@@ -265,7 +266,7 @@ class Standby:
         content = read_lease(self.folder, epoch)
         if (epoch, content) != self._seen:
             self._seen, self._since = (epoch, content), self._clock()
-        self.holder = f"{content.holder} with epoch {epoch}"
+        self.holder = f"{content.holder} with epoch {epoch}" if epoch else ""
         if epoch and not content.released and self.age <= _MARGIN * max(content.seconds, self.seconds):
             return None
         try:

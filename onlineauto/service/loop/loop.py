@@ -56,6 +56,8 @@ _SILENT = 86400.0
 """Seconds after which a rank server that has handed over no record may be replaced by another one."""
 _AGAIN = 1.0
 """Seconds after which failed learning or saving is tried again."""
+_LOW_DISK: Final = 0.1
+"""The free share of a disk below which there is a warning, as in ``alerts.yaml``."""
 _SHARE = 10.0
 """The next snapshot waits for this multiple of the duration of the last one, since a large one is slow."""
 
@@ -208,6 +210,7 @@ class Loop(Front):
         self.every, self.keep_log = every or Every(), keep_log
         self.copies: list[LogCopier] = []  # filled by the process that copies the log elsewhere
         self.route: RouteStatus | None = None  # of a router
+        self.checks: list[Callable[[], str]] = []  # each returns what is wrong around the loop, or ""
         self.failed: Exception | None = None
         self.unsaved: OSError | None = None
         self._again_at = self._took = 0.0
@@ -399,10 +402,23 @@ class Loop(Front):
         )
 
     @property
+    def outages(self) -> list[str]:
+        """Why the log is not copied at present, and why no model answers a router."""
+        copies = [copier.status() for copier in self.copies]
+        found = [f"the log is not copied to {copy.target}: {copy.error}" for copy in copies if copy.error]
+        return found if self.route is None or not self.route.trouble else [*found, self.route.trouble]
+
+    @property
     def warnings(self) -> list[str]:
-        """What is unusual in the latest decisions, and why no model answers a router."""
-        trouble = "" if self.route is None else self.route.trouble
-        return [*self.traffic.warnings, *filter(None, [trouble])]
+        """What is unusual, with a likely cause."""
+        free = self.disk_free_share
+        found = [
+            super().trouble,
+            f"{100 * free:.0f} % of the disk of {self.folder} is free." if free < _LOW_DISK else "",
+            *self.outages,
+            *(check() for check in self.checks),
+        ]
+        return [*filter(None, found), *self.traffic.warnings]
 
     @property
     def writable(self) -> bool:
