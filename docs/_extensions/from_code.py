@@ -26,7 +26,7 @@ from onlineauto.cli import hints
 from onlineauto.cli.main import main
 from onlineauto.engine.search.journal import Bounds, End, Entry, JournalHead
 from onlineauto.formats.lines.diagnostics import ProblemCode, make_diagnostic
-from onlineauto.options.vw_names import NAMES
+from onlineauto.options.vw_names import INSTEAD, NAMES
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
@@ -34,41 +34,6 @@ if TYPE_CHECKING:
 
     from sphinx.application import Sphinx
 
-INSTEAD: Final = {
-    "bfgs": "`--passes`, or `--automl`, which searches learning rates",
-    "cbify": "write the log yourself, with `onlineauto.interop.from_frame`",
-    "cbify_reg": "write the log yourself, with `onlineauto.interop.from_frame`",
-    "coin": "`--automl` searches the learning rate",
-    "csoaa": "`AutoMLClassifier`, or a bandit with one action for each class",
-    "csv": "`AutoML.fit(frame)`, `AutoMLRegressor.fit(frame)` in Python",
-    "csv_trace": "`--journal`",
-    "daemon": "`onlineauto serve`: [A service](service.md)",
-    "ect": "`AutoMLClassifier`",
-    "explore_eval": "`onlineauto evaluate`",
-    "feature_mask": "`--automl` finds out which interactions help",
-    "freegrad": "`--automl` searches the learning rate",
-    "ftrl": "`--automl` searches the learning rate; `--l1` and `--l2` are there",
-    "interact": "`-q`, `--interactions`",
-    "log_level": "`--quiet`",
-    "log_multi": "`AutoMLClassifier`",
-    "log_output": "redirect standard error",
-    "lrq": "`--automl` finds interactions",
-    "lrqfa": "`--automl` finds interactions",
-    "nn": "`--automl` finds interactions, of three namespaces too",
-    "oaa": "`AutoMLClassifier`",
-    "pistol": "`--automl` searches the learning rate",
-    "plt": "`AutoMLClassifier`",
-    "probabilities": "`AutoMLClassifier.predict_proba`",
-    "recall_tree": "`AutoMLClassifier`",
-    "redefine": "name the namespaces where events are written",
-    "save_per_pass": "`--save_every N`",
-    "search": "is another option here: what `--automl` searches",
-    "slates": "`--ccb_explore_adf`, if slots share their actions",
-    "stage_poly": "`--automl` finds interactions",
-    "warm_cb": "`AutoML.warm_start`",
-    "wap_ldf": "a bandit with one action for each class",
-}
-"""What does the work of a flag that is refused."""
 SECTIONS: Final = (
     ("VW_", "As Vowpal Wabbit says it, with `--vw_exact`"),
     ("JSON_", "JSON"),
@@ -124,7 +89,10 @@ class VwFlags(FromCode):
         refused = [name for name in NAMES if name not in known]
         for name in refused:
             if INSTEAD.get(name):
-                yield f"| `--{name}` | {INSTEAD[name]} |"
+                instead = INSTEAD[name].replace(
+                    "`onlineauto serve`", "[`onlineauto serve`](service.md)"
+                )
+                yield f"| `--{name}` | {instead} |"
         rest = [name for name in refused if not INSTEAD.get(name)]
         yield f"\n:::{{dropdown}} {len(rest)} flags are refused by name\n"
         yield ", ".join(f"`--{name}`" for name in rest)

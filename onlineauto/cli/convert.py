@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onlineauto.cli.terminal import warn
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.cli.terminal import warn, warn_of_effects
 from onlineauto.engine.options.registry import OutputOptions
 from onlineauto.errors import OptionError
 from onlineauto.explorers.options import choose_explorer
@@ -72,6 +73,7 @@ def _convert_model(inputs: list[str], output: str, configuration: Configuration,
     """Convert one model; return a description of the result."""
     if len(inputs) > 1:
         raise OptionError("models are converted one by one")
+    quiet, result = configuration[OutputOptions].quiet, _BECOMES[kind]
     if kind == _VW:
         workspace, its_run = load_vw_model(inputs[0], configuration)
         save_model(workspace.state(copy=False), output, run=its_run)
@@ -79,17 +81,23 @@ def _convert_model(inputs: list[str], output: str, configuration: Configuration,
         workspace, _ = load_model(Workspace, inputs[0], configuration)
         write_vw_model(workspace, output)
         explorer = choose_explorer(workspace.configuration).name if "explore" in workspace.kind else ""
-        if explorer == "scaled_squarecb" and not configuration[OutputOptions].quiet:
+        if workspace.configuration[AutomlOptions].automl is not None:
+            result = f"{result}, the champion alone,"
+        if explorer == "scaled_squarecb" and not quiet:
             warn(
                 "Vowpal Wabbit has no --scaled_squarecb, the explorer of this model: it will explore with "
                 "ε-greedy"
             )
-    return f"{int(workspace.learner.model.touched.sum())} learnt cells, as {_BECOMES[kind]}"
+    if not quiet:
+        warn_of_effects(configuration, workspace.configuration)
+    return f"{int(workspace.learner.model.touched.sum())} learnt cells, as {result}"
 
 
 def _convert_events(inputs: list[str], output: str, configuration: Configuration) -> int:
     """Convert events; return their number."""
     quiet = configuration[OutputOptions].quiet
+    if not quiet:
+        warn_of_effects(configuration, configuration)
     diagnostics = Diagnostics(listener=None if quiet else _print)
     source: Sources = inputs[0] if len(inputs) == 1 else [_source(path) for path in inputs]
     n = convert(source, output, diagnostics=diagnostics, configuration=configuration)

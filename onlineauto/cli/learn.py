@@ -24,7 +24,7 @@ import numpy as np
 
 from onlineauto.cli.hints import no_events_error
 from onlineauto.cli.outputs import MODEL_FILES, RunReport, Saving, Showing, open_workspace
-from onlineauto.cli.terminal import show_compiling, warn
+from onlineauto.cli.terminal import show_compiling, warn, warn_of_effects
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, PartitionOptions, RunOptions
 from onlineauto.engine.report.predictions import STDOUT
 from onlineauto.engine.stream.source import event_rules, read_blocks, rules_of
@@ -174,9 +174,7 @@ def run(configuration: Configuration, topic: TopicSource | None = None) -> int:
     supplied, configuration = configuration, workspace.configuration
     quiet = configuration[OutputOptions].quiet
     if not quiet:
-        for warning in supplied.warnings:
-            if warning in configuration.warnings:  # options of the model do not avoid the warning
-                warn(warning)
+        warn_of_effects(supplied, configuration)
     with ExitStack() as files, _Interrupt() as interrupt, show_compiling(quiet=quiet):
         source: Sources
         if topic is None:

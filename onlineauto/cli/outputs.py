@@ -24,7 +24,7 @@ from onlineauto.engine.stream.source import read_blocks
 from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics, summary_of
 from onlineauto.interop.named_blocks import line_names, named_blocks
-from onlineauto.interop.vw.model import load_any_model, read_model
+from onlineauto.interop.vw.model import is_vw_model, load_any_model, read_model
 from onlineauto.learners.gradient_kernels import T
 from onlineauto.learners.options import CbOptions
 from onlineauto.workspace.inspection.named_examples import (
@@ -335,6 +335,11 @@ def open_workspace(configuration: Configuration) -> tuple[Workspace, State]:
         source = read_model(path, testonly=configuration[RunOptions].testonly)
         if source.configuration[AutomlOptions].automl is None:
             return search_from(source, configuration, name=path), {}
+        if is_vw_model(path) and not configuration[OutputOptions].quiet:
+            warn(
+                f"{path} is a search of Vowpal Wabbit, which --vw_exact continues; AutoML.warm_start, in "
+                "Python, begins onlineauto's own search with its champion"
+            )
     workspace, run = load_any_model(path, configuration)
     state_names = {"names", "dataset"} | ({"progress"} if models.preserve_performance_counters else set())
     return workspace, {name: run[name] for name in state_names & run.keys()}

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from onlineauto.options import Configuration
+
 Draw = Callable[["str | Callable[[], str]"], None]
 """Displays a text at once, or the text of a callable at most five times per second."""
 
@@ -25,6 +27,13 @@ _PAUSE: Final = 0.2
 def warn(text: object) -> None:
     """Print a warning to standard error."""
     print(f"onlineauto: warning: {text}", file=sys.stderr)
+
+
+def warn_of_effects(supplied: Configuration, configuration: Configuration) -> None:
+    """Warn about supplied options without effect; options of a model in `configuration` may give them one."""
+    for warning in supplied.warnings:
+        if warning in configuration.warnings:
+            warn(warning)
 
 
 @contextmanager

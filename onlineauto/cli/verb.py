@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from onlineauto.cli.terminal import warn, without_garbage_collection
+from onlineauto.cli.terminal import warn_of_effects, without_garbage_collection
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import FORMATS
@@ -166,9 +166,8 @@ def _run_common(name: str, configuration: Configuration) -> int:
         return 0
     if output.quiet:
         logging.getLogger("onlineauto").setLevel(logging.ERROR)
-    elif name != "learn":  # `learn` warns later, once it has the options of its model
-        for warning in configuration.warnings:
-            warn(warning)
+    elif name not in ("learn", "convert"):  # these warn later, once they have the options of their model
+        warn_of_effects(configuration, configuration)
     if name != "merge" and configuration[ModelOptions].base is not None:
         raise OptionError("--base is for merge: onlineauto merge A B --base BASE -f OUT")
     with without_garbage_collection():

@@ -430,7 +430,7 @@ def _check(
     _check_named(policies)
     if not policies:
         raise OptionError("there is no policy to evaluate: name one or more with --policy")
-    rules: Sequence[object] = []
+    rules: Sequence[Mapping[str, str | int | bool]] = []
     for name, policy in policies.items():
         if not isinstance(policy, Workspace):
             raise InputError(f"{name}: a policy is a Workspace, not {kind_of(policy)}")
@@ -442,7 +442,12 @@ def _check(
             )
         rules = [*rules, rules_of(policy.configuration)]
         if rules[-1] != rules[0]:
-            raise OptionError(f"{name} and {next(iter(policies))} have different options for reading events")
+            first = next(iter(policies))
+            differing = [option for option in rules[0] if rules[-1].get(option) != rules[0][option]]
+            raise OptionError(
+                f"{name!r} reads events {_reading(rules[-1], differing)}, "
+                f"{first!r} {_reading(rules[0], differing)}: evaluate them in two runs"
+            )
         if policy.configuration[CbOptions].keep_unrewarded != 1.0:
             raise OptionError(
                 f"{name}: a policy with --keep_unrewarded does not predict all events; leave it out"
@@ -454,6 +459,17 @@ def _check_named(policies: object) -> None:
     """Raise an error if policies have no names."""
     if not isinstance(policies, Mapping):
         raise InputError(f"policies are a mapping of name to policy, not {kind_of(policies)}")
+
+
+def _reading(rules: Mapping[str, str | int | bool], options: Sequence[str]) -> str:
+    """Return the values of some options for reading events, such as ``without --vw_exact``."""
+    values = ((option, rules[option]) for option in options)
+    return " and ".join(
+        f"{'with' if value else 'without'} --{option}"
+        if isinstance(value, bool)
+        else f"with --{option} {value}"
+        for option, value in values
+    )
 
 
 def _check_limits(*, alpha: float, cost_range: tuple[float, float] | None, min_prob: float | None) -> None:

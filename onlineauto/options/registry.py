@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origi
 
 from onlineauto.errors import OptionError, short_repr
 from onlineauto.options.parts import Parts
-from onlineauto.options.vw_names import NAMES, SHORT_NAMES
+from onlineauto.options.vw_names import INSTEAD, NAMES, SHORT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -440,18 +440,23 @@ def _split(
     """
     left = deque(words)
     result = []
+    unknown: list[str] = []
     while left:
         word = left.popleft()
         if word == "--":
             result += [(_positional(positional, rest), [rest]) for rest in left]
             break
         if not _is_flag(word):
-            result.append((_positional(positional, word), [word]))
+            if not unknown:  # a word after an unknown flag may be its value
+                result.append((_positional(positional, word), [word]))
             continue
         flag, attached = _split_word(word)
         if flag not in options:
-            raise unknown_option(flag, known=options)
+            unknown.append(flag)
+            continue
         result.append((options[flag], _take_words(options[flag], flag, attached, left=left, options=options)))
+    if unknown:
+        raise _unknown_options(unknown, known=options)
     return result
 
 
@@ -670,16 +675,6 @@ def _parameter(option: Option) -> Parameter:
     )
 
 
-_TEXT: Final = "this version reads Vowpal Wabbit's text format and its JSON"
-_SERVICE: Final = "`onlineauto serve` decides and learns over HTTP"
-_CLASSES: Final = "AutoMLClassifier learns classes, in Python"
-_HINTS: Final = {
-    **dict.fromkeys(("daemon", "foreground", "num_children", "pid_file", "port", "port_file"), _SERVICE),
-    **dict.fromkeys(("oaa", "ect", "log_multi", "multilabel_oaa", "oaa_subsample", "plt"), _CLASSES),
-    "csv": _TEXT,
-    "csv_trace": "leave it out; --journal has the decisions of --automl",
-    "opt_func": "leave it out; bounds are found by bisection, as they are in Vowpal Wabbit without it",
-}
 _REMOVED: Final = {
     "threads": "large files are always read ahead, and --workers N learns with N threads",
 }
@@ -695,15 +690,36 @@ def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
     >>> print(unknown_option("--epsilom", known=["--epsilon", "--passes"]))
     unknown option --epsilom; did you mean --epsilon?
     """
-    name = flag.removeprefix("--") if flag.startswith("--") else SHORT_NAMES.get(flag[1:], flag[1:])
+    name = _long_name(flag)
     if name in _REMOVED:
         return OptionError(f"{flag} is no option any more: {_REMOVED[name]}")
     if name == "budget":
         return OptionError(f"{flag} is an option of `onlineauto serve`, `route` and policies of `evaluate`")
     if name in NAMES:
-        hint = f": {_HINTS[name]}" if name in _HINTS else ""
+        hint = f": {_instead(name)}" if name in INSTEAD else ""
         return OptionError(f"{flag} is an option of Vowpal Wabbit that onlineauto does not have{hint}")
     near = difflib.get_close_matches("--" + name.replace("-", "_"), known, n=1, cutoff=_NEAR)
     if near:
         return OptionError(f"unknown option {flag}; did you mean {near[0]}?")
     return OptionError(f"unknown option {flag}; `onlineauto --help` lists them all")
+
+
+def _unknown_options(flags: Sequence[str], *, known: Collection[str]) -> OptionError:
+    """Return the error for flags that are not in `known`; if the first is one of VW's, with all of these."""
+    of_vw = [flag for flag in dict.fromkeys(flags) if _long_name(flag) in NAMES]
+    if len(of_vw) < 2 or of_vw[0] != flags[0]:
+        return unknown_option(flags[0], known=known)
+    others = "".join(
+        f"; for {flag}: {_instead(name)}" for flag in of_vw if (name := _long_name(flag)) in INSTEAD
+    )
+    names = f"{', '.join(of_vw[:-1])} and {of_vw[-1]}"
+    return OptionError(f"{names} are options of Vowpal Wabbit that onlineauto does not have{others}")
+
+
+def _long_name(flag: str) -> str:
+    return flag.removeprefix("--") if flag.startswith("--") else SHORT_NAMES.get(flag[1:], flag[1:])
+
+
+def _instead(name: str) -> str:
+    """Return what does the work of a flag of Vowpal Wabbit, with quotes around several words only."""
+    return re.sub(r"`([^` ]+)`", r"\1", INSTEAD[name])

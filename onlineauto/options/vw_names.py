@@ -92,3 +92,39 @@ NAMES: Final[tuple[str, ...]] = tuple(
     """.split()  # noqa: SIM905  (a list literal would take a line for each of 400 names)
 )
 """Long names, sorted."""
+
+_SERVE: Final = "`onlineauto serve` decides and learns over HTTP"
+_CLASSES: Final = "`AutoMLClassifier`, in Python"
+_FRAME: Final = "write the log yourself, with `onlineauto.interop.from_frame`"
+_INTERACTIONS: Final = "`--automl` finds interactions"
+_RATE: Final = "`--automl` searches the learning rate"
+INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("daemon", "foreground", "num_children", "pid_file", "port", "port_file"), _SERVE),
+        **dict.fromkeys(("ect", "log_multi", "multilabel_oaa", "oaa", "oaa_subsample", "plt"), _CLASSES),
+        **dict.fromkeys(("cbify", "cbify_reg"), _FRAME),
+        **dict.fromkeys(("lrq", "lrqfa", "stage_poly"), _INTERACTIONS),
+        **dict.fromkeys(("coin", "freegrad", "pistol"), _RATE),
+        "bfgs": "`--passes`, or `--automl`, which searches learning rates",
+        "csoaa": "`AutoMLClassifier`, in Python, or a bandit with one action for each class",
+        "csv": "`AutoML.fit(frame)`, `AutoMLRegressor.fit(frame)` in Python",
+        "csv_trace": "leave it out; `--journal` has the decisions of `--automl`",
+        "explore_eval": "`onlineauto evaluate`",
+        "feature_mask": "`--automl` finds out which interactions help",
+        "ftrl": f"{_RATE}; `--l1` and `--l2` are there",
+        "interact": "`-q`, `--interactions`",
+        "log_level": "`--quiet`",
+        "log_output": "redirect standard error",
+        "nn": f"{_INTERACTIONS}, of three namespaces too",
+        "opt_func": "leave it out; bounds are found by bisection, as they are in Vowpal Wabbit without it",
+        "probabilities": "`AutoMLClassifier.predict_proba`, in Python",
+        "recall_tree": _CLASSES,
+        "redefine": "name the namespaces where events are written",
+        "save_per_pass": "`--save_every N`",
+        "search": "is another option here: what `--automl` searches",
+        "slates": "`--ccb_explore_adf`, if slots share their actions",
+        "warm_cb": "`AutoML.warm_start`, in Python",
+        "wap_ldf": "a bandit with one action for each class",
+    }
+)
+"""What does the work of a flag that is missing here, in Markdown."""

@@ -69,8 +69,8 @@ def decode_tree(data: bytes | mmap.mmap, *, name: str) -> State:
     """Return the tree of a file; its arrays are read-only views of the same memory."""
     if data[: len(MAGIC)] != MAGIC:
         raise InputError(
-            f"{name} is not a model file of onlineauto; if it is one of Vowpal Wabbit, "
-            "onlineauto.interop.read_vw_model reads it, and `onlineauto convert` converts it"
+            f"{name} is not a model file of onlineauto: read one of Vowpal Wabbit with "
+            "onlineauto.interop.read_vw_model, or convert it with `onlineauto convert`"
         )
     if len(data) < _BEGIN + _DIGEST:
         raise InputError(f"{name} is a model file that was cut off")

@@ -112,6 +112,15 @@ def test_an_explorer_that_vw_lacks_is_named(run: Command, tmp_path: Path) -> Non
     run("convert search.oam search.vw", err="Vowpal Wabbit has no --scaled_squarecb")
 
 
+def test_a_search_is_converted_as_its_champion(run: Command) -> None:
+    run("-d events.txt --cb_explore_adf --automl 2 --epsilon 0.05 -f search.oam --quiet")
+    printed = run("convert search.oam search.vw --predict_with champion").err
+    assert "warning" not in printed
+    assert " learnt cells, as a model of Vowpal Wabbit, the champion alone, of " in printed
+    run("-d events.txt --cb_explore_adf -f model.oam --quiet")
+    assert "has no effect without --automl" in run("convert model.oam model.vw --predict_with champion").err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

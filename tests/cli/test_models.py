@@ -252,7 +252,7 @@ def test_a_fatal_line_keeps_the_events_before_it(run: Command, log: Path, tmp_pa
 
 
 def test_a_file_that_is_not_a_model_is_rejected(log: Path) -> None:
-    with pytest.raises(InputError, match="not a model file"):
+    with pytest.raises(InputError, match="not a model file of onlineauto: read one of Vowpal Wabbit with "):
         Workspace.load(log)
 
 
@@ -270,3 +270,13 @@ def test_a_search_begins_with_a_model_that_did_not_search(run: Command, log: Pat
     )
     run("-i new.model --automl 2 -d second --quiet")
     run("-i old.model --automl 2 -b 10 -d second --quiet", code=2)
+
+
+def test_a_search_of_vw_is_continued_with_a_note(run: Command, log: Path) -> None:
+    vowpalwabbit = pytest.importorskip("vowpalwabbit")
+    vw = vowpalwabbit.Workspace("--quiet --cb_explore_adf --automl 2 -b 10")
+    vw.save(str(log.with_name("vw.model")))
+    vw.finish()
+    begin = "-d log.txt -i vw.model --automl 2"
+    run(begin, err="vw.model is a search of Vowpal Wabbit, which --vw_exact continues")
+    assert run(f"{begin} --quiet").err == ""

@@ -163,7 +163,12 @@ def test_missing_probabilities_can_be_declared_uniform() -> None:
         (
             {"a": policy(), "b": policy(vw_exact=True)},
             {},
-            "b and a have different options for reading events",
+            "'b' reads events with --vw_exact, 'a' without --vw_exact: evaluate them in two runs",
+        ),
+        (
+            {"a": policy(), "b": policy(hash="all", hash_seed=3)},
+            {},
+            "'b' reads events with --hash all and with --hash_seed 3, 'a' with --hash strings and with ",
         ),
         ({"a": policy()}, {"alpha": 1.0}, "alpha cannot be 1.0"),
         ({"a": policy()}, {"cost_range": (0, 0)}, "the lowest cost or reward has to be below the highest"),

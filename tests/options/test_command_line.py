@@ -103,7 +103,7 @@ def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
                 "learn on"
             ),
         ),
-        (["--csv"], f"--csv {VW_ONLY}: this version reads Vowpal Wabbit's text format and its JSON"),
+        (["--csv"], f"--csv {VW_ONLY}: AutoML.fit(frame), AutoMLRegressor.fit(frame) in Python"),
     ],
 )
 def test_refusals(words: list[str], message: str) -> None:
@@ -264,6 +264,8 @@ _DECAY = "--cb_explore_adf --epsilon_decay"
 _NOT_EXACT = "is not reproduced by --vw_exact"
 _ONE = "exclude each other: there is one explorer"
 _NOT_HERE = "is an option of Vowpal Wabbit that onlineauto does not have: leave it out; "
+_SEVERAL = "are options of Vowpal Wabbit that onlineauto does not have"
+_NN = "--automl finds interactions, of three namespaces too"
 
 REFUSED = [
     # A search with other explorers than these four, or with penalties beside three of them.
@@ -305,6 +307,13 @@ REFUSED = [
     ("--ccb_explore_adf --epsilon_decay --vw_exact", "--epsilon_decay is not for --ccb_explore_adf; "),
     # Brent's method, and the trace.
     (f"{_SEARCH} --opt_func brentq", f"--opt_func {_NOT_HERE}bounds are found by bisection"),
+    ("--nn 5", f"--nn {VW_ONLY}: {_NN}"),
+    ("--daemon --quiet", f"--daemon {VW_ONLY}: `onlineauto serve` decides"),
+    (
+        "--nn 5 -d log.txt --affix +2 --save_per_pass --epsilom 1 --nn 5",
+        f"--nn, --affix and --save_per_pass {_SEVERAL}; for --nn: {_NN}; for --save_per_pass: `--save_every ",
+    ),
+    ("--epsilom 1 --nn 5", "unknown option --epsilom; did you mean --epsilon?"),
     ("--cb_explore_adf --automl 4 --csv_trace", f"--csv_trace {_NOT_HERE}--journal has the decisions"),
 ]
 

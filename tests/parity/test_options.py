@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from onlineauto.options.registry import _HINTS
-from onlineauto.options.vw_names import NAMES, SHORT_NAMES
+from onlineauto.options.vw_names import INSTEAD, NAMES, SHORT_NAMES
 from onlineauto.workspace.options import REGISTRY
 
 DEFAULTS = {
@@ -113,8 +112,8 @@ def test_switches_and_kinds() -> None:
 
 def test_hints_name_no_existing_option() -> None:
     names = {option.name for option in REGISTRY.options}
-    assert names.isdisjoint(_HINTS)
-    assert set(_HINTS) <= set(NAMES)
+    assert names & set(INSTEAD) == {"search"}
+    assert set(INSTEAD) <= set(NAMES)
 
 
 def _same_default(default: object, declared: Any) -> bool:
