@@ -35,8 +35,10 @@ KEEPS = {
     "bit_precision": "VW's model files hold the number of bits apart from the options",
     "min_prediction": "VW's model files hold the range of labels apart from the options",
     "max_prediction": "VW's model files hold the range of labels apart from the options",
-    "permutations": "predictions depend on it; VW forgets it",
-    "leave_duplicate_interactions": "predictions depend on it; VW forgets it",
+    **dict.fromkeys(
+        ("permutations", "leave_duplicate_interactions", "ngram", "skips"),
+        "predictions depend on it; VW forgets it",
+    ),
     **dict.fromkeys(
         (
             *("random_seed", "constant", "initial_t", "decay_learning_rate", "initial_weight", "l1", "l2"),
