@@ -230,13 +230,13 @@ def test_absurd_costs_are_counted_and_logged(
     loop = budgeted(budget=0.5)
     decide(loop, 0, 20)
     with caplog.at_level(logging.WARNING, "onlineauto.service"):
-        for number in range(20, 23):
+        for number in range(20, 29):
             loop.rank(request_of(number, COSTS | {"large": 1e6}), ignore_completion)
-        decide(loop, 23, 25)
+        decide(loop, 29, 31)
     messages = [record.getMessage() for record in caplog.records if "far beyond" in record.message]
-    assert messages[0] == "costs far beyond all others: 1; the means that set the price took less of them"
-    assert len(messages) == 2  # of 1 and of 2
-    assert loop.join.pacing.clipped == 3
+    assert messages[0] == "costs far beyond all others: 4; the means that set the price took less of them"
+    assert len(messages) == 2  # of 4 and of 8
+    assert loop.join.pacing.clipped == 9
 
 
 @pytest.mark.parametrize("cost", [-1.0, float("nan"), float("inf"), 1e31])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from onlineauto.service.loop.front import Ranking
 
 _LOG = logging.getLogger("onlineauto.service")
+_SEVERAL: Final = 4
+"""Number of costs far beyond all others of which a warning is logged; some answers are longer than others."""
 
 
 class DecisionCosts:
@@ -58,9 +60,9 @@ class DecisionCosts:
             )
 
     def _warn_of_clipped(self) -> None:
-        """Log that costs were far beyond all others, each time that their number has doubled."""
+        """Log that several costs were far beyond all others, each time that their number has doubled."""
         clipped = self._join.pacing.clipped
-        if clipped and clipped >= 2 * self._clipped:
+        if clipped >= max(2 * self._clipped, _SEVERAL):
             self._clipped = clipped
             _LOG.warning(
                 "costs far beyond all others: %d; the means that set the price took less of them",
