@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,6 +124,7 @@ def test_rows_that_are_not_mappings_are_refused(regressor: AutoMLRegressor, rows
 
 
 def test_explain_accepts_one_row_of_a_frame_and_rejects_more(regressor: AutoMLRegressor) -> None:
+    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(ROWS)
     found = regressor.explain(ROWS[0], ROWS)
     assert regressor.explain(frame.iloc[0], ROWS) == found

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
 import pytest
 
 from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError, OptionError
@@ -341,6 +340,7 @@ def test_values_that_are_not_numbers_are_unchanged() -> None:
 
 @pytest.mark.parametrize("model", [AutoMLRegressor(), AutoMLClassifier()], ids=["regressor", "classifier"])
 def test_predict_drops_the_label_column_and_warns_once_of_others(model: Any) -> None:
+    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"rooms": [1, 2, 3, 4] * 50, "w": 1.0, "size": [0, 0, 1, 1] * 50})
     with pytest.raises(InputError, match="names one of its columns"):
         model.fit(frame, label="sise")
@@ -353,6 +353,7 @@ def test_predict_drops_the_label_column_and_warns_once_of_others(model: Any) -> 
 
 
 def test_a_failed_fit_says_how_many_rows_were_learnt() -> None:
+    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"rooms": [1.0, 2.0] * 200, "rent": [300.0, 600.0] * 200})
     frame.loc[300, "rent"] = 1e39
     model = AutoMLRegressor()
