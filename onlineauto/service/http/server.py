@@ -216,12 +216,11 @@ def serve(
 
 def _only_for_default(folder: str, options: ServeOptions) -> str:
     """Return the option with which a service has no other loops than the default, or ""."""
-    named = ("follow", "ship", "log_topic", "standby")
-    values = tuple((f"--{name}", getattr(options, name)) for name in named)
-    alone = next((name for name, value in values if value is not None), "")
-    if alone and (names := loop_names(folder)):
+    names = ("follow", "ship", "log_topic", "standby")
+    alone = next((f"--{name}" for name in names if getattr(options, name) is not None), "")
+    if alone and (loops := loop_names(folder)):
         raise OptionError(
-            f"{alone} is for the loop 'default' only, but {folder} has the loops {', '.join(names[:5])}: "
+            f"{alone} is for the loop 'default' only, but {folder} has the loops {', '.join(loops[:5])}: "
             f"serve them without {alone}"
         )
     return alone
