@@ -26,11 +26,14 @@ _PLAIN: Final = (type(None), bool, int, float, str, bytes)
 
 def public_api(_: str) -> str:
     """Return the text."""
-    names = {f"onlineauto.{name}": getattr(import_module("onlineauto"), name) for name in _all("onlineauto")}
+    names = {f"onlineauto.{name}": (_found(f"onlineauto.{name}"), "") for name in _all("onlineauto")}
     for page in sorted(PAGES.glob("*.md")):
         for kind, name, options in _DIRECTIVE.findall(page.read_text(encoding="utf-8")):
-            names |= _of_module(name, options) if kind == "module" else {name: _found(name)}
-    lines = [line for name, value in names.items() for line in _lines(name, value)]
+            names |= _of_module(name, options) if kind == "module" else {name: (_found(name), options)}
+    classes = {value for value, _ in names.values() if inspect.isclass(value)}
+    lines = [
+        line for name, (value, options) in names.items() for line in _lines(name, value, options, classes)
+    ]
     return _HEAD + "\n".join(sorted(set(lines))) + "\n"
 
 
@@ -41,14 +44,18 @@ def _all(module: str) -> list[str]:
     return [name for name in getattr(found, "__all__", own) if not name.startswith("_")]
 
 
-def _of_module(module: str, options: str) -> dict[str, Any]:
+def _of_module(module: str, options: str) -> dict[str, tuple[Any, str]]:
     """Return the documented names of a module."""
-    members = re.search(r":members: (.+)", options)
-    left_out = re.search(r":exclude-members: (.+)", options)
-    names = re.split(r",\s*", members[1]) if members else _all(module)
-    excluded = re.split(r",\s*", left_out[1]) if left_out else []
     found = import_module(module)
-    return {f"{module}.{name}": getattr(found, name) for name in names if name not in excluded}
+    names = _option("members", options) or _all(module)
+    left_out = _option("exclude-members", options)
+    return {f"{module}.{name}": (getattr(found, name), "") for name in names if name not in left_out}
+
+
+def _option(name: str, options: str) -> list[str]:
+    """Return the names that an option of a directive lists."""
+    listed = re.search(rf":{name}: (.+)", options)
+    return re.split(r",\s*", listed[1]) if listed else []
 
 
 def _found(path: str) -> Any:
@@ -65,8 +72,8 @@ def _found(path: str) -> Any:
     raise ValueError(f"there is no {path}")
 
 
-def _lines(name: str, value: Any) -> Iterator[str]:
-    """Yield a line for a name, and for each public member that a class of onlineauto defines."""
+def _lines(name: str, value: Any, options: str, classes: set[Any]) -> Iterator[str]:
+    """Yield a line for a name, and for each documented member that no documented base defines."""
     if not inspect.isclass(value):
         yield name + (_signature(value) if callable(value) else "")
         return
@@ -76,9 +83,14 @@ def _lines(name: str, value: Any) -> Iterator[str]:
     )
     is_made = is_made and not issubclass(value, Enum)  # whose signature depends on the version of Python
     yield f"class {name}{_signature(value) if is_made else ''}"
+    if ":no-members:" in options:
+        return
+    only, left_out = _option("members", options), _option("exclude-members", options)
+    inherited = {member for cls in own if cls is not value and cls in classes for member in vars(cls)}
     for cls in own:
         for member, found in vars(cls).items():
-            if not member.startswith("_"):
+            is_listed = member in only if only else member not in inherited and member not in left_out
+            if is_listed and not member.startswith("_"):
                 yield f"{name}.{member}{_member(getattr(value, member, found))}"
 
 
