@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,7 @@ from onlineauto.service.routing.upstream import _events_of, _pause_of
 from tests.service.in_process import InProcessClient
 from tests.service.language_models import LanguageModel
 from tests.service.serving import Service
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 ASK = {"model": "auto", "messages": [{"role": "user", "content": "Add 2 and 2"}]}
 
@@ -275,14 +276,60 @@ def test_one_long_answer_hardly_changes_what_the_next_ones_are_expected_to_cost(
     assert costs == pytest.approx([300 * 2e-6, 1650 * 2e-6, 1200 * 2e-6], rel=0.01)
 
 
-def test_an_id_is_answered_once(route: Any, models: Any) -> None:
-    small = models()
-    client = route({"small": small})
-    body = ASK | {"onlineauto": {"event_id": "e1"}}
-    answers = [client.post("/v1/chat/completions", json=body) for _ in range(2)]
-    assert [answer.status_code for answer in answers] == [200, 409]
-    assert "each prompt needs its own id" in answers[1].json()["error"]["message"]
-    assert len(small.bodies) == 1
+NAMED = ASK | {"onlineauto": {"event_id": "e1"}}
+
+
+def test_a_repeated_prompt_keeps_its_decision(route: Any, models: Any) -> None:
+    """It is asked again, also after 502, when other models are down, and once its model was left alone."""
+    first, second = models(fault="500"), models(fault="429", wait="1")
+    client = route({"first": first, "second": second}, mode="apprentice")
+    assert client.post("/v1/chat/completions", json=NAMED).status_code == 502
+    assert records_of(client, "cost") == []  # the next answer has one
+    first.fault = ""
+    for _ in range(2):
+        answer = client.post("/v1/chat/completions", json=NAMED)
+        assert (answer.status_code, answer.headers["onlineauto-model"]) == (200, "first")
+    assert len(records_of(client, "rank")) == model_status(client, "first")["chosen"] == 1
+    assert records_of(client, "cost")[0]["Cost"] > 0.0
+    assert client.post("/v1/feedback", json={"event_id": "e1", "reward": 1.0}).status_code == 204
+    client.learnt(1)
+    other = NAMED | {"messages": [{"role": "user", "content": "Another prompt"}]}
+    refused = client.post("/v1/chat/completions", json=other)
+    assert refused.status_code == 409
+    assert "each decision needs its own id" in refused.json()["error"]["message"]
+
+
+def test_feedback_on_a_repeated_prompt_is_about_the_model_that_answers(route: Any, models: Any) -> None:
+    first = models(fault="429", wait="1")
+    client = route({"first": first, "second": models()}, mode="apprentice")
+
+    def ask() -> str:
+        feedback = {"event_id": "e1", "reward": 1.0}
+        model = client.post("/v1/chat/completions", json=NAMED).headers["onlineauto-model"]
+        assert client.post("/v1/feedback", json=feedback).status_code == 204
+        return str(model)
+
+    assert [ask(), ask()] == ["second", "second"]
+    assert len(first.bodies) == 1  # it is left alone
+    assert records_of(client, "reward") == []
+    first.fault = ""
+    until(lambda: ask() == "first")
+    assert len(records_of(client, "reward")) == 1
+
+
+def test_an_id_is_answered_by_one_request_at_a_time(route: Any, models: Any) -> None:
+    small = models(fault="hangs")
+    client = route({"small": small}, timeout=PATIENCE)
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(client.post, "/v1/chat/completions", json=NAMED)
+        until(lambda: small.bodies)
+        refused = client.post("/v1/chat/completions", json=NAMED)
+        assert (refused.status_code, refused.headers["retry-after"]) == (409, "1")
+        assert "is being answered" in refused.json()["error"]["message"]
+        small.goes_on.set()
+        assert waiting.result().status_code == 502
+    small.fault = ""
+    assert client.post("/v1/chat/completions", json=NAMED).status_code == 200
 
 
 @pytest.mark.parametrize(

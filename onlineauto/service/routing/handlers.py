@@ -112,6 +112,7 @@ class RouteHandlers(Handlers):
         models = [upstream.counts for upstream in self.upstreams.values()]
         self.counts = loop.route = RouteStatus(models=models)
         self._unlearnt: dict[str, None] = {}  # The latest decisions of which nothing is learnt.
+        self._answering: set[str] = set()  # The ids that clients have given to prompts without an answer yet.
         self._grading: set[asyncio.Task[None]] = set()
         self._graders = asyncio.Semaphore(_JUDGING)
 
@@ -154,7 +155,19 @@ class RouteHandlers(Handlers):
 
     async def _answer(self, request: Request, path: str) -> Reply:
         prompt = read_prompt(request.body, chat=path.startswith("/chat"))
-        route = self._route(prompt, path, request.headers.get("unit-id", ""))
+        event_id = prompt.extras.event_id
+        if event_id in self._answering:
+            message = f"event {event_id[:200]!r} is being answered: each prompt needs its own id"
+            raise RefusedError(message, status=409, retry_after=1.0)
+        if event_id:
+            self._answering.add(event_id)
+        try:
+            return await self._answer_prompt(prompt, path, request.headers.get("unit-id", ""))
+        finally:
+            self._answering.discard(event_id)
+
+    async def _answer_prompt(self, prompt: Prompt, path: str, unit: str) -> Reply:
+        route = self._route(prompt, path, unit)
         ask = self._ask_stream if prompt.streams else self._ask
         reply, errors = None, dict[str, UpstreamError]()
         for name in route.order:
@@ -169,32 +182,44 @@ class RouteHandlers(Handlers):
                 self._warn(route, name, str(error))
         if route.recorded is not None:
             await route.recorded
-        if reply is not None and errors:  # if no model has answered, that is no reason to prefer another
-            if errors[route.order[0]].pause is None and self.content.failure_reward is not False:
-                self._learn_failure(route)
-            elif route.decision is not None:
-                self._leave_unlearnt(route.decision.event_id)
-        if route.decision is not None and self._has_prices and (reply is None or reply.status != 200):
-            self._submit(partial(self.front.cost, route.decision.event_id, 0.0))
         reasons = "; ".join(f"{name}: {reason}" for name, reason in errors.items())
-        if route.decision is not None:
+        if (decision := route.decision) is not None:
+            if reply is not None:  # if no model has answered, that is no reason to prefer another
+                self._note_model(route, name, errors)
+            # A client may repeat a prompt with its own id, whose answer then has a cost.
+            is_over = reply.status != 200 if reply is not None else not prompt.extras.event_id
+            if self._has_prices and is_over:
+                self._submit(partial(self.front.cost, decision.event_id, 0.0))
             self.counts.trouble = f"no model has answered the latest prompt: {reasons}" * (reply is None)
         if reply is None:
             raise RefusedError(f"no model has answered: {reasons}", status=502)
         return reply
 
+    def _note_model(self, route: _Route, name: str, errors: Mapping[str, UpstreamError]) -> None:
+        """Learn that the chosen model has failed, or nothing, if another model has answered."""
+        assert route.decision is not None
+        chosen, event_id = route.decision.ids[0], route.decision.event_id
+        failure = errors.get(chosen)
+        if name == chosen:
+            self._unlearnt.pop(event_id, None)
+        elif failure is not None and failure.pause is None and self.content.failure_reward is not False:
+            self._learn_failure(route)
+        else:
+            self._leave_unlearnt(event_id)
+
     def _route(self, prompt: Prompt, path: str, unit: str) -> _Route:
-        """Decide which models are asked, in which order; the record of the decision is being written."""
+        """Decide which models are asked, in which order; the record of the decision is being written.
+
+        A repeated prompt with the same id keeps its decision, and is asked again.
+        """
         if prompt.model in self.upstreams:
             return _Route(prompt, path, [prompt.model], None, None)
         down = frozenset(name for name in self._ids if self.upstreams[name].is_down)
-        excluded = down if len(down) < len(self._ids) else frozenset()
         event_id = prompt.extras.event_id or secrets.token_hex(16)
-        if prompt.extras.event_id and self.front.join.find(event_id, self.front.clock()):
-            message = (
-                f"event {event_id[:200]!r} was answered, or is being answered: each prompt needs its own id"
-            )
-            raise RefusedError(message, status=409)
+        before = self.front.excluded_from(event_id) if prompt.extras.event_id else None
+        excluded = down if len(down) < len(self._ids) else frozenset()
+        if before is not None:
+            excluded = frozenset(self._ids[index] for index in before if index < len(self._ids))
         recorded, done = awaited_record()
         recorded.add_done_callback(lambda future: future.cancelled() or future.exception())
         decision = self.front.rank(
@@ -209,9 +234,10 @@ class RouteHandlers(Handlers):
             ),
             done,
         )
-        self.upstreams[decision.ids[0]].counts.chosen += 1
+        self.upstreams[decision.ids[0]].counts.chosen += before is None
         order = [name for name in decision.ids if name not in excluded]
-        return _Route(prompt, path, order, decision, recorded)
+        up = [name for name in order if name not in down]
+        return _Route(prompt, path, up or order, decision, recorded)
 
     def _actions(self, prompt: Prompt) -> list[list[Features]]:
         """Return the features of the models, and what each will probably cost."""
