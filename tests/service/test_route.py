@@ -22,6 +22,7 @@ from onlineauto.service.log.segment_log import read_record
 from onlineauto.service.loop.front import Front
 from onlineauto.service.options import Limits
 from onlineauto.service.ranking import seed_of, uniform_of
+from onlineauto.service.routing import handlers
 from onlineauto.service.routing.endpoints import Judge, ModelEndpoint, RouteFile, read_route_file
 from onlineauto.service.routing.handlers import RouteHandlers
 from onlineauto.service.routing.prompt import context_of_prompt, read_prompt
@@ -60,8 +61,8 @@ def route(serve: Callable[..., InProcessClient]) -> Callable[..., InProcessClien
             endpoints[name] = ModelEndpoint(
                 model.url, input_price=price, output_price=2 * price, timeout=timeout
             )
-        handlers = partial(RouteHandlers, content=RouteFile(endpoints, **(content or {})), keys=keys or {})
-        return serve(make_handlers=handlers, **given)
+        rules = RouteFile(endpoints, **(content or {}))
+        return serve(make_handlers=partial(RouteHandlers, content=rules, keys=keys or {}), **given)
 
     return start
 
@@ -315,6 +316,32 @@ def test_feedback_on_a_repeated_prompt_is_about_the_model_that_answers(route: An
     first.fault = ""
     until(lambda: ask() == "first")
     assert len(records_of(client, "reward")) == 1
+
+
+def test_a_restart_continues_tokens_and_dollars(
+    route: Any, models: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    small, path = models(), "/v1/chat/completions"
+    client = route({"small": small, "old": models(fault="500")}, mode="apprentice")
+    client.post(path, json=ASK)
+    client.post(path, json=ASK | {"model": "old"})
+    counts = model_status(client, "small")
+    assert counts["dollars"] > 0.0
+    client.__exit__()
+    monkeypatch.setattr(handlers, "_SAVE", 0.01)
+    client = route({"small": small, "new": models()}, mode="apprentice")
+    assert model_status(client, "small") == counts
+    assert model_status(client, "new")["requests"] == 0
+    client.post(path, json=ASK)
+    twice = model_status(client, "small")
+    assert twice["dollars"] == pytest.approx(2 * counts["dollars"])
+    file = client.loop.folder / "route.json"
+    until(lambda: json.loads(file.read_bytes())["models"][0] == twice)  # without a stop, as before a kill
+    client.__exit__()
+    file.write_bytes(b"{")
+    client = route({"small": small})
+    assert model_status(client, "small")["dollars"] == 0.0
+    assert "route.json cannot be read, and the counts begin at 0" in caplog.text
 
 
 def test_an_id_is_answered_by_one_request_at_a_time(route: Any, models: Any) -> None:

@@ -51,7 +51,7 @@ _MODELS: Final = ("[0-9]" * 12 + "*.oam", "put-*.oam")
 _NAMES_MODEL: Final = b'{"Type":"model"'
 _NAME: Final = "identity.json"
 _FORMAT: Final = 1
-NAMED_FILES: Final = ("models/*.oam", "rounds", "tokens", "source", "model", "loop.json")
+NAMED_FILES: Final = ("models/*.oam", "rounds", "tokens", "source", "model", "loop.json", "route.json")
 SERVICE_FILES: Final = ("snapshot.oam", f"log/{SEGMENTS}", "journals/*.jsonl", *NAMED_FILES)
 """The files of a service, in the order in which they can be copied while another process writes them."""
 

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import re
 import secrets
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from urllib.parse import quote
@@ -29,6 +30,7 @@ from onlineauto.service.refused import RefusedError
 from onlineauto.service.routing.endpoints import AUTO
 from onlineauto.service.routing.prompt import context_of_prompt, read_prompt
 from onlineauto.service.routing.upstream import Completion, RejectedError, Upstream, UpstreamError
+from onlineauto.workspace.model_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -54,6 +56,10 @@ _MOST_GRADED: Final = 20_000
 """Number of characters of a prompt, and of an answer, that the judge reads."""
 _MOST_UNLEARNT: Final = 100_000
 """Number of decisions of which nothing is learnt that are remembered: their feedback is of other models."""
+_COUNTS: Final = "route.json"
+"""The name of the file of what the models have done, in the folder of the service."""
+_SAVE: Final = 5.0
+"""Seconds between two writes of this file."""
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 _FIELD: Final = re.compile(r"\{(prompt|answer)\}")
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -109,8 +115,9 @@ class RouteHandlers(Handlers):
         self._has_prices = any(model.input_price or model.output_price for model in content.routed.values())
         for namespace in ("form", "prompt", "vector", "model"):
             self.front.allow_namespace(namespace)
-        models = [upstream.counts for upstream in self.upstreams.values()]
-        self.counts = loop.route = RouteStatus(models=models)
+        self.counts = loop.route = self._read_counts()
+        self._saved = b""  # The content of the file.
+        self._saving: asyncio.Task[None] | None = None
         self._unlearnt: dict[str, None] = {}  # The latest decisions of which nothing is learnt.
         self._answering: set[str] = set()  # The ids that clients have given to prompts without an answer yet.
         self._grading: set[asyncio.Task[None]] = set()
@@ -145,17 +152,49 @@ class RouteHandlers(Handlers):
         self.front.activate(event_id, part)
 
     async def close(self) -> None:
-        """End the grading, and close the connections to the models."""
-        for task in self._grading:
+        """End the grading, close the connections to the models, and write the counts."""
+        for task in (*self._grading, *filter(None, [self._saving])):
             task.cancel()
         await asyncio.gather(*self._grading, return_exceptions=True)
         await self._http.aclose()
+        self._save_counts()
+
+    def _read_counts(self) -> RouteStatus:
+        """Return the counts of earlier processes, for the models that are configured now."""
+        path, counts = self.loop.folder / _COUNTS, RouteStatus(models=[])
+        try:
+            if path.exists():
+                counts = msgspec.json.decode(path.read_bytes(), type=RouteStatus)
+        except (OSError, msgspec.MsgspecError) as error:
+            _LOG.error(
+                "%s cannot be read, and the counts begin at 0: %s", path, error, extra={"event": "route"}
+            )
+        for before in counts.models:
+            if before.name in self.upstreams:
+                self.upstreams[before.name].counts = msgspec.structs.replace(before, down=False)
+        models = [upstream.counts for upstream in self.upstreams.values()]
+        return msgspec.structs.replace(counts, models=models, trouble="")
+
+    def _save_counts(self) -> None:
+        """Write the counts for the next process; what cannot be written is written later."""
+        content = msgspec.json.encode(self.counts)
+        if content != self._saved:
+            with suppress(OSError):
+                replace_file(self.loop.folder / _COUNTS, [content], alone=self.loop.log.alone)
+                self._saved = content
+
+    async def _save_often(self) -> None:
+        while True:
+            await asyncio.sleep(_SAVE)
+            await asyncio.to_thread(self._save_counts)
 
     # -- answering -------------------------------------------------------------------------------------
 
     async def _answer(self, request: Request, path: str) -> Reply:
         prompt = read_prompt(request.body, chat=path.startswith("/chat"))
         event_id = prompt.extras.event_id
+        if self._saving is None:
+            self._saving = asyncio.create_task(self._save_often())
         if event_id in self._answering:
             message = f"event {event_id[:200]!r} is being answered: each prompt needs its own id"
             raise RefusedError(message, status=409, retry_after=1.0)
