@@ -495,6 +495,25 @@ def test_a_stream_that_breaks_ends_with_an_error(route: Any, models: Any) -> Non
     assert [record["RewardValue"] for record in records_of(client, "reward")] == [0.0]
 
 
+def test_a_stream_with_an_error_is_a_failure(route: Any, models: Any) -> None:
+    event = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n'
+    error = b'data: { "error": {"message": "overloaded"}}\n\n'
+    client = route({"small": models(events=event + error + b"data: [DONE]\n\n")})
+    text = client.post("/v1/chat/completions", json=ASK | {"stream": True}).text
+    assert "the stream has the error {'message': 'overloaded'}" in text
+    assert model_status(client, "small")["failures"] == {"status": 1}
+    assert [record["RewardValue"] for record in records_of(client, "reward")] == [0.0]
+
+
+def test_a_stream_that_does_not_end_behind_its_last_event_is_an_answer(route: Any, models: Any) -> None:
+    model = models(lambda _: "a b c", fault="lingers")
+    client = route({"small": model}, timeout=0.2)
+    text = client.post("/v1/chat/completions", json=ASK | {"stream": True}).text
+    assert text.endswith("data: [DONE]\n\n")
+    assert model_status(client, "small")["failed"] == 0
+    assert records_of(client, "reward") == []
+
+
 def test_a_client_that_leaves_ends_the_request_to_the_model(route: Any, models: Any) -> None:
     small = models(fault="endless")
     client = route({"small": small})
