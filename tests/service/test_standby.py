@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -130,6 +131,26 @@ def test_an_expired_lease_continues_with_a_new_epoch(shared: Path, clock: Clock)
     lease.renew()
     lease.check()
     assert (lease.epoch, latest_epoch(shared)) == (2, 2)
+
+
+def test_a_claim_on_a_full_disk_is_none(shared: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease = claimed(Standby(shared, seconds=4.0, clock=clock))
+    standby = Standby(shared, seconds=4.0, clock=clock)
+    standby.poll()
+    clock.now += 5.1
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        for claim in (lease.renew, standby.poll):
+            with pytest.raises(OSError, match="No space left"):
+                claim()
+    assert latest_epoch(shared) == 1
+    assert not lease.lost
+    lease.renew()
+    assert (lease.epoch, lease.problem) == (2, "")
 
 
 def test_an_old_epoch_is_refused_for_good(shared: Path, clock: Clock) -> None:

@@ -192,6 +192,10 @@ class Lease:
         file = os.open(_path(self.folder, epoch), flags, 0o600)
         try:
             os.pwrite(file, msgspec.json.encode(self._content).ljust(_BYTES), 0)
+        except OSError:
+            if flags & os.O_CREAT:  # else this process would wait for itself
+                _path(self.folder, epoch).unlink()
+            raise
         finally:
             os.close(file)
 
