@@ -647,11 +647,12 @@ GOOD = '[models.small]\nurl = "http://127.0.0.1:1/v1"\n'
         (GOOD + '[judge]\nmodel = "small"\nlow = 5.0\nhigh = 5.0\n', "low 5 must be below high 5"),
         ("failure_reward = true\n" + GOOD, "failure_reward takes a number"),
         ("words = \n" + GOOD, "Invalid value (at line 1"),
+        (GOOD + "# \xe9", "'utf-8' codec can't decode"),
     ],
 )
 def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "models.toml"
-    path.write_text(text)
+    path.write_text(text, "latin-1")
     with pytest.raises(OptionError) as caught:
         read_route_file(str(path), {"EMPTY": ""})
     assert message in str(caught.value)
