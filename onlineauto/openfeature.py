@@ -245,7 +245,7 @@ class OnlineautoProvider(AbstractProvider):
         details, context = tracking_event_details, evaluation_context
         try:
             value = 1.0 if details is None or details.value is None else float(details.value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             self._warn("the tracked event %s is not recorded: %s", tracking_event_name, error)
             return
         ids = (where.attributes.get("eventId") for where in (details, context) if where is not None)
@@ -282,7 +282,7 @@ class OnlineautoProvider(AbstractProvider):
 
     def _ids_of(self, event_id: str) -> list[str]:
         """Return the id of one decision, or the ids of the decisions of all flags for an event."""
-        if event_id.rpartition("/")[2] in self.flags:
+        if "/" in event_id and event_id.rpartition("/")[2] in self.flags:
             return [event_id]
         return [f"{event_id}/{key}" for key in self.flags]
 

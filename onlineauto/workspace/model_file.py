@@ -17,6 +17,7 @@ import hashlib
 import mmap
 import os
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,6 +30,8 @@ from onlineauto.state.codec import align, describe, restore_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from onlineauto.formats.sources.replaced_file import Alone
 
 State: TypeAlias = dict[str, Any]
 """A tree: maps and lists of numbers, texts, bytes, arrays, and other values that msgspec can encode."""
@@ -130,7 +133,9 @@ def _is_device(path: str | os.PathLike[str]) -> bool:
     return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 
-def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
+def replace_file(
+    path: str | os.PathLike[str], parts: Iterable[bytes | memoryview], *, alone: Alone = nullcontext
+) -> None:
     """Write a file atomically: at any instant, the path has the old file or the complete new one.
 
     A device or a pipe, such as ``/dev/null``, is written to directly.
@@ -143,5 +148,5 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
         except OSError as error:
             raise OutputError(f"cannot write {path}: {error.strerror}") from None
         return
-    with replacing(path) as file:
+    with replacing(path, alone=alone) as file:
         file.writelines(parts)

@@ -199,18 +199,22 @@ def test_event_id_is_that_of_the_details_and_otherwise_that_of_the_context() -> 
     context = EvaluationContext("user", {"eventId": "one"})
     provider.track("reward", context)
     provider.track("reward", context, TrackingEventDetails(0.5, {"eventId": "two"}))
-    assert double.rewarded == [("one/layout", 1.0), ("two/layout", 0.5)]
+    provider.track("reward", EvaluationContext("user", {"eventId": "layout"}))  # which is also a flag
+    assert double.rewarded == [("one/layout", 1.0), ("two/layout", 0.5), ("layout/layout", 1.0)]
 
 
-def test_value_that_is_no_number_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("value", "message"), [("much", "'much'"), (10**400, "too large")])
+def test_value_that_is_no_number_is_logged_once(
+    caplog: pytest.LogCaptureFixture, value: Any, message: str
+) -> None:
     double = Double()
     provider = provider_of(double)
-    details = TrackingEventDetails("much", {"eventId": "one"})  # type: ignore[arg-type]
+    details = TrackingEventDetails(value, {"eventId": "one"})
     for _ in range(2):
         provider.track("reward", None, details)
     assert double.rewarded == []
     (warning,) = caplog.messages
-    assert "'much'" in warning
+    assert message in warning
 
 
 def test_service_that_is_away_is_not_asked_again_for_a_while() -> None:

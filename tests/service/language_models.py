@@ -121,3 +121,6 @@ class _Handler(BaseHTTPRequestHandler):
         if asked:
             self.wfile.write(b"data: %b\n\n" % json.dumps({"choices": [], "usage": USAGE}).encode())
         self.wfile.write(b"data: [DONE]\n\n")
+        if self.server.fault == "lingers":
+            self.wfile.flush()
+            self.server.goes_on.wait(30)

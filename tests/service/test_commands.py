@@ -51,6 +51,10 @@ def run_command(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, st
         (["loop", "--follow", "http://127.0.0.1:1", "--standby", "x"], "--standby is for the learner"),
         (["loop", "--cb_explore_adf", "--standby", "nowhere", "--port", "0"], "--standby does not exist"),
         (["loop", "--cb_explore_adf", "--tokens", "nowhere"], "there is no such file"),
+        (
+            ["loop", "--cb_explore_adf", "--ship", "nowhere"],
+            "--ship nowhere: there is no such folder; make it",
+        ),
         (["loop", "--cb_explore_adf", "--host", "no.such.host.invalid"], "there are no tokens"),
         (["loop", "--cb_explore_adf", "--prot", "1"], "--port"),
         (["loop", "--cb_explore_adf", "--cost_range", "0,1"], "give their range as --reward_range LOW,HIGH"),
@@ -79,7 +83,9 @@ def test_options_of_one_loop_are_rejected_where_there_are_others(
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "loop.json").write_text('{"options": "--cb_explore_adf"}')
     model = [] if alone == "--follow" else ["--cb_explore_adf"]
-    code, _, err = run_command(capfd, "serve", str(tmp_path), *model, alone, "x", "--port", "0")
+    (tmp_path / "x").mkdir()
+    words = (*model, alone, str(tmp_path / "x"), "--port", "0")
+    code, _, err = run_command(capfd, "serve", str(tmp_path), *words)
     assert code == 2
     assert f"{alone} is for the loop 'default' only" in err
 

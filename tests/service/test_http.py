@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from onlineauto.errors import InputError
 from onlineauto.service.http.app import RankServerHandlers
 from onlineauto.service.http.endpoint import Endpoint, RequestGuard
 from onlineauto.service.http.loops import ServiceHandlers
@@ -324,6 +325,10 @@ def test_a_change_of_the_token_file_takes_effect(
     path.write_text("damaged\n")
     assert client.post("/v1/rank", json=RANK, headers=headers).status_code == 200
     assert "the earlier ones hold" in tokens.problem
+    path.write_bytes(b"\xff")
+    assert client.post("/v1/rank", json=RANK, headers=headers).status_code == 200
+    with pytest.raises(InputError, match="no file of tokens"):
+        Tokens(path)
     path.unlink()
     path.mkdir()  # it exists, and cannot be read
     answer = client.post("/v1/rank", json=RANK, headers=headers)

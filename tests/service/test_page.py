@@ -82,7 +82,11 @@ def test_a_browser_shows_what_the_service_does(tmp_path: Path) -> None:
 @pytest.mark.ci
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed")
 def test_a_browser_shows_an_empty_service_and_its_troubles(tmp_path: Path) -> None:
-    with Service(tmp_path / "loop", "--ship", str(tmp_path / "away")) as service:
+    away = tmp_path / "away"
+    away.mkdir()
+    with Service(tmp_path / "loop", "--ship", str(away)) as service:
+        away.rename(tmp_path / "elsewhere")
+        httpx.post(f"{service.url}/v1/rank", json={"actions": {"a": {}, "b": {}}}, timeout=30)
         until(lambda: httpx.get(f"{service.url}/v1/status", timeout=30).json()["copies"][0]["failures"])
         page = page_text(service.url, tmp_path)
         ready = httpx.get(f"{service.url}/readyz", timeout=30)

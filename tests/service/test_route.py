@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from onlineauto.service.log.segment_log import read_record
 from onlineauto.service.loop.front import Front
 from onlineauto.service.options import Limits
 from onlineauto.service.ranking import seed_of, uniform_of
+from onlineauto.service.routing import handlers
 from onlineauto.service.routing.endpoints import Judge, ModelEndpoint, RouteFile, read_route_file
 from onlineauto.service.routing.handlers import RouteHandlers
 from onlineauto.service.routing.prompt import context_of_prompt, read_prompt
@@ -28,7 +30,7 @@ from onlineauto.service.routing.upstream import _events_of, _pause_of
 from tests.service.in_process import InProcessClient
 from tests.service.language_models import LanguageModel
 from tests.service.serving import Service
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 ASK = {"model": "auto", "messages": [{"role": "user", "content": "Add 2 and 2"}]}
 
@@ -59,8 +61,8 @@ def route(serve: Callable[..., InProcessClient]) -> Callable[..., InProcessClien
             endpoints[name] = ModelEndpoint(
                 model.url, input_price=price, output_price=2 * price, timeout=timeout
             )
-        handlers = partial(RouteHandlers, content=RouteFile(endpoints, **(content or {})), keys=keys or {})
-        return serve(make_handlers=handlers, **given)
+        rules = RouteFile(endpoints, **(content or {}))
+        return serve(make_handlers=partial(RouteHandlers, content=rules, keys=keys or {}), **given)
 
     return start
 
@@ -275,14 +277,86 @@ def test_one_long_answer_hardly_changes_what_the_next_ones_are_expected_to_cost(
     assert costs == pytest.approx([300 * 2e-6, 1650 * 2e-6, 1200 * 2e-6], rel=0.01)
 
 
-def test_an_id_is_answered_once(route: Any, models: Any) -> None:
-    small = models()
+NAMED = ASK | {"onlineauto": {"event_id": "e1"}}
+
+
+def test_a_repeated_prompt_keeps_its_decision(route: Any, models: Any) -> None:
+    """It is asked again, also after 502, when other models are down, and once its model was left alone."""
+    first, second = models(fault="500"), models(fault="429", wait="1")
+    client = route({"first": first, "second": second}, mode="apprentice")
+    assert client.post("/v1/chat/completions", json=NAMED).status_code == 502
+    assert records_of(client, "cost") == []  # the next answer has one
+    first.fault = ""
+    for _ in range(2):
+        answer = client.post("/v1/chat/completions", json=NAMED)
+        assert (answer.status_code, answer.headers["onlineauto-model"]) == (200, "first")
+    assert len(records_of(client, "rank")) == model_status(client, "first")["chosen"] == 1
+    assert records_of(client, "cost")[0]["Cost"] > 0.0
+    assert client.post("/v1/feedback", json={"event_id": "e1", "reward": 1.0}).status_code == 204
+    client.learnt(1)
+    other = NAMED | {"messages": [{"role": "user", "content": "Another prompt"}]}
+    refused = client.post("/v1/chat/completions", json=other)
+    assert refused.status_code == 409
+    assert "each decision needs its own id" in refused.json()["error"]["message"]
+
+
+def test_feedback_on_a_repeated_prompt_is_about_the_model_that_answers(route: Any, models: Any) -> None:
+    first = models(fault="429", wait="1")
+    client = route({"first": first, "second": models()}, mode="apprentice")
+
+    def ask() -> str:
+        feedback = {"event_id": "e1", "reward": 1.0}
+        model = client.post("/v1/chat/completions", json=NAMED).headers["onlineauto-model"]
+        assert client.post("/v1/feedback", json=feedback).status_code == 204
+        return str(model)
+
+    assert [ask(), ask()] == ["second", "second"]
+    assert len(first.bodies) == 1  # it is left alone
+    assert records_of(client, "reward") == []
+    first.fault = ""
+    until(lambda: ask() == "first")
+    assert len(records_of(client, "reward")) == 1
+
+
+def test_a_restart_continues_tokens_and_dollars(
+    route: Any, models: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    small, path = models(), "/v1/chat/completions"
+    client = route({"small": small, "old": models(fault="500")}, mode="apprentice")
+    client.post(path, json=ASK)
+    client.post(path, json=ASK | {"model": "old"})
+    counts = model_status(client, "small")
+    assert counts["dollars"] > 0.0
+    client.__exit__()
+    monkeypatch.setattr(handlers, "_SAVE", 0.01)
+    client = route({"small": small, "new": models()}, mode="apprentice")
+    assert model_status(client, "small") == counts
+    assert model_status(client, "new")["requests"] == 0
+    client.post(path, json=ASK)
+    twice = model_status(client, "small")
+    assert twice["dollars"] == pytest.approx(2 * counts["dollars"])
+    file = client.loop.folder / "route.json"
+    until(lambda: json.loads(file.read_bytes())["models"][0] == twice)  # without a stop, as before a kill
+    client.__exit__()
+    file.write_bytes(b"{")
     client = route({"small": small})
-    body = ASK | {"onlineauto": {"event_id": "e1"}}
-    answers = [client.post("/v1/chat/completions", json=body) for _ in range(2)]
-    assert [answer.status_code for answer in answers] == [200, 409]
-    assert "each prompt needs its own id" in answers[1].json()["error"]["message"]
-    assert len(small.bodies) == 1
+    assert model_status(client, "small")["dollars"] == 0.0
+    assert "route.json cannot be read, and the counts begin at 0" in caplog.text
+
+
+def test_an_id_is_answered_by_one_request_at_a_time(route: Any, models: Any) -> None:
+    small = models(fault="hangs")
+    client = route({"small": small}, timeout=PATIENCE)
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(client.post, "/v1/chat/completions", json=NAMED)
+        until(lambda: small.bodies)
+        refused = client.post("/v1/chat/completions", json=NAMED)
+        assert (refused.status_code, refused.headers["retry-after"]) == (409, "1")
+        assert "is being answered" in refused.json()["error"]["message"]
+        small.goes_on.set()
+        assert waiting.result().status_code == 502
+    small.fault = ""
+    assert client.post("/v1/chat/completions", json=NAMED).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -421,6 +495,25 @@ def test_a_stream_that_breaks_ends_with_an_error(route: Any, models: Any) -> Non
     assert [record["RewardValue"] for record in records_of(client, "reward")] == [0.0]
 
 
+def test_a_stream_with_an_error_is_a_failure(route: Any, models: Any) -> None:
+    event = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n'
+    error = b'data: { "error": {"message": "overloaded"}}\n\n'
+    client = route({"small": models(events=event + error + b"data: [DONE]\n\n")})
+    text = client.post("/v1/chat/completions", json=ASK | {"stream": True}).text
+    assert "the stream has the error {'message': 'overloaded'}" in text
+    assert model_status(client, "small")["failures"] == {"status": 1}
+    assert [record["RewardValue"] for record in records_of(client, "reward")] == [0.0]
+
+
+def test_a_stream_that_does_not_end_behind_its_last_event_is_an_answer(route: Any, models: Any) -> None:
+    model = models(lambda _: "a b c", fault="lingers")
+    client = route({"small": model}, timeout=0.2)
+    text = client.post("/v1/chat/completions", json=ASK | {"stream": True}).text
+    assert text.endswith("data: [DONE]\n\n")
+    assert model_status(client, "small")["failed"] == 0
+    assert records_of(client, "reward") == []
+
+
 def test_a_client_that_leaves_ends_the_request_to_the_model(route: Any, models: Any) -> None:
     small = models(fault="endless")
     client = route({"small": small})
@@ -554,11 +647,12 @@ GOOD = '[models.small]\nurl = "http://127.0.0.1:1/v1"\n'
         (GOOD + '[judge]\nmodel = "small"\nlow = 5.0\nhigh = 5.0\n', "low 5 must be below high 5"),
         ("failure_reward = true\n" + GOOD, "failure_reward takes a number"),
         ("words = \n" + GOOD, "Invalid value (at line 1"),
+        (GOOD + "# \xe9", "'utf-8' codec can't decode"),
     ],
 )
 def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "models.toml"
-    path.write_text(text)
+    path.write_text(text, "latin-1")
     with pytest.raises(OptionError) as caught:
         read_route_file(str(path), {"EMPTY": ""})
     assert message in str(caught.value)

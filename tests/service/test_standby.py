@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ import signal
 import socket
 import threading
 import time
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from random import Random
@@ -27,7 +28,8 @@ from onlineauto.service.learning.learner import JournalFile
 from onlineauto.service.log import segment_log
 from onlineauto.service.log.segment_log import SegmentLog, read_record
 from onlineauto.service.loop import lease as lease_module
-from onlineauto.service.loop.folder import FolderCopy, FolderIdentity, FolderLock, promote_copy
+from onlineauto.service.loop import loop as loop_module
+from onlineauto.service.loop.folder import FolderCopy, FolderIdentity, FolderLock, claim_folder, promote_copy
 from onlineauto.service.loop.lease import Lease, LeaseError, Standby, check_shared, latest_epoch
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.options import ServeOptions
@@ -38,7 +40,7 @@ from tests.service.traffic import CONFIGURATION, rank_request
 from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class Clock:
@@ -129,6 +131,26 @@ def test_an_expired_lease_continues_with_a_new_epoch(shared: Path, clock: Clock)
     lease.renew()
     lease.check()
     assert (lease.epoch, latest_epoch(shared)) == (2, 2)
+
+
+def test_a_claim_on_a_full_disk_is_none(shared: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease = claimed(Standby(shared, seconds=4.0, clock=clock))
+    standby = Standby(shared, seconds=4.0, clock=clock)
+    standby.poll()
+    clock.now += 5.1
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        for claim in (lease.renew, standby.poll):
+            with pytest.raises(OSError, match="No space left"):
+                claim()
+    assert latest_epoch(shared) == 1
+    assert not lease.lost
+    lease.renew()
+    assert (lease.epoch, lease.problem) == (2, "")
 
 
 def test_an_old_epoch_is_refused_for_good(shared: Path, clock: Clock) -> None:
@@ -274,7 +296,9 @@ def test_a_lease_does_not_replace_a_service_without_one(shared: Path) -> None:
     check_shared(shared, shared)
 
 
-@pytest.mark.parametrize("moment", ["before the lock", "before the copy", "before the rename"])
+@pytest.mark.parametrize(
+    "moment", ["before the lock", "before the copy", "before the rename", "before the log"]
+)
 def test_a_suspended_claimant_replaces_nothing(
     shared: Path, clock: Clock, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,9 +327,11 @@ def test_a_suspended_claimant_replaces_nothing(
         suspended(lambda: None)()
     elif moment == "before the copy":
         monkeypatch.setattr(lease_module, "promote_copy", suspended(promote_copy))
-    else:
+    elif moment == "before the rename":
         monkeypatch.setattr(shutil, "copy2", suspended(shutil.copy2))
-    with pytest.raises(InputError, match=r"cannot take over .* has taken over"):
+    else:
+        monkeypatch.setattr(loop_module, "claim_folder", suspended(claim_folder))
+    with pytest.raises(InputError, match=r"has taken over"):
         opened(shared, late)
     assert ranked(new[0], "e3") is None
     assert not [*(shared / "log").glob("*.new")]
@@ -430,11 +456,13 @@ def test_a_late_snapshot_replaces_nothing(
 def test_a_late_journal_is_not_written(tmp_path: Path) -> None:
     lost: list[OSError] = []
 
-    def fence() -> None:
+    @contextmanager
+    def alone() -> Iterator[None]:
         if lost:
             raise lost[0]
+        yield
 
-    journal = JournalFile(tmp_path / "j.jsonl", 0, fence=fence)
+    journal = JournalFile(tmp_path / "j.jsonl", 0, alone=alone)
     journal.write(b"before\n")
     journal.flush()
     lost.append(LeaseError("another process has taken over"))
@@ -442,7 +470,61 @@ def test_a_late_journal_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(LeaseError):
         journal.sync()
     journal.close()
+    with pytest.raises(LeaseError):
+        JournalFile(tmp_path / "j.jsonl", 0, alone=alone)
     assert (tmp_path / "j.jsonl").read_bytes() == b"before\n"
+
+
+def test_a_holder_that_comes_back_changes_no_file(shared: Path, clock: Clock) -> None:
+    """It neither adds nor removes models, nor truncates the journal that its successor writes."""
+    loop = opened(shared, claimed(Standby(shared, seconds=4.0, clock=clock)))
+    old = loop.learner
+    assert ranked(loop, "e1") is None
+    loop.learn()
+    old.keep()
+    old.models.keep = 1
+    new = take_over(shared, clock)
+    journal = shared / "journals" / "000000000000.jsonl"
+    journal.write_bytes(b"of the successor\n")
+    before = {path: path.read_bytes() for path in shared.rglob("*") if path.is_file()}
+    with pytest.raises(OSError, match="has taken over"):
+        loop.put_model("put-late", new.empty_model(), lambda _: None)
+    with pytest.raises(OSError, match="has taken over"):
+        old.models.add("put-later", lambda _: None)
+    old._broken = True  # as after a step that has failed
+    with pytest.raises(OSError, match="has taken over"):
+        loop.model()
+    (shared / "snapshot.oam").write_bytes(before.setdefault(shared / "snapshot.oam", b"damaged"))
+    with pytest.raises(OSError, match="has taken over"):
+        old.mend()
+    old.log.segment_bytes = 1
+    with pytest.raises(OSError, match="has taken over"):
+        old.log._rotate()
+    assert {path: path.read_bytes() for path in shared.rglob("*") if path.is_file()} == before
+    new.close()
+
+
+def test_a_segment_is_not_begun_after_a_takeover(
+    shared: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = opened(shared, claimed(Standby(shared, seconds=4.0, clock=clock)))
+    assert ranked(old, "e1") is None
+    old.log.segment_bytes = 1  # so that the next record begins a segment
+    new: list[Loop] = []
+    sync = old.log.sync
+
+    def late() -> None:
+        sync()
+        if not new:
+            new.append(take_over(shared, clock))
+
+    monkeypatch.setattr(old.log, "sync", late)
+    assert isinstance(ranked(old, "e2"), LeaseError)
+    assert ranked(new[0], "e3") is None
+    old.close()
+    new[0].close()
+    assert len([*(shared / "log").iterdir()]) == 1
+    assert events_of(shared) == ["e1", "e3"]
 
 
 # -- a copy that the standby continues -------------------------------------------------------------------
@@ -474,6 +556,33 @@ def test_the_copy_has_each_answer_and_its_standby_continues_it(
         old.close()
     new.close()
     assert events_of(shared) == [f"e{number}" for number in range(6)]
+
+
+def test_a_late_step_of_a_copy_changes_no_file(
+    tmp_path: Path, shared: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own"
+    lease = claimed(Standby(shared, seconds=4.0, clock=clock))
+    old = opened(own, lease)
+    copy = FolderCopy(own, old.log, shared, fence=lease.check)
+    assert ranked(old, "e1") is None
+    name = old.keep_model()
+    copy.step()
+    (own / "models" / f"{name}.oam").unlink()
+    new: list[Loop] = []
+    monkeypatch.setattr(copy, "_copy_snapshot", lambda _: new.append(take_over(shared, clock)))
+    with pytest.raises(OSError, match="has taken over"):
+        copy.step()
+    assert (shared / "models" / f"{name}.oam").exists()
+    (own / "tokens").write_bytes(b"late")
+    with pytest.raises(OSError, match="has taken over"):
+        copy._copy_named_files()
+    with pytest.raises(OSError, match="has taken over"):
+        copy._identify(whole=False)
+    assert not (shared / "tokens").exists()
+    assert FolderIdentity.read(shared).kind == "service"  # type: ignore[union-attr]
+    old.close()
+    new[0].close()
 
 
 def test_without_its_copy_a_service_does_not_answer(tmp_path: Path, shared: Path, clock: Clock) -> None:

@@ -144,6 +144,18 @@ def test_choices(
     assert (warning in found.warnings[0]) if warning else not found.warnings
 
 
+def test_each_decision_may_prefer_a_new_action() -> None:
+    watch = TrafficWatch()
+    for second in range(1200):
+        made = datetime.fromtimestamp(1e9 + second, UTC)
+        actions = [{"_tag": f"news {second}"}, {"_tag": "a"}, {"_tag": "b"}]
+        context = msgspec.Raw(msgspec.json.encode({"_multi": actions}))
+        watch.take(LogRecord("rank", made, "e", [1, 2, 3], [0.8, 0.1, 0.1], context), explored=True)
+        found = watch.summary()
+        assert found.warnings == []
+        assert found.choice_entropy > 0.9
+
+
 def test_choices_of_the_baseline_are_not_those_of_the_model() -> None:
     watch = TrafficWatch()
     run(watch, 0, 10, with_device, best=lambda _: 1, explored=False)

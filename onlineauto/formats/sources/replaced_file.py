@@ -13,9 +13,10 @@ import platform
 import re
 import secrets
 import zlib
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from onlineauto.errors import OutputError
 
@@ -29,15 +30,18 @@ except ImportError:  # Windows
 else:
     _HAS_LOCKS = True
 
+Alone: TypeAlias = Callable[[], AbstractContextManager[object]]
+"""Returns a context in which no other process may write; its begin raises an error if this one must not."""
+
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _FOUND = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str], *, alone: Alone = nullcontext) -> Iterator[BinaryIO]:
     """Yield an open file that replaces `path` when the context ends without an error.
 
-    The file gets the permissions of the replaced file, or those of a new file.
+    The file gets the permissions of the replaced file, or those of a new file. It is renamed within `alone`.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as directory, suppress(ZeroDivisionError):
@@ -57,7 +61,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
             part.chmod(_mode_of(target))
-            part.replace(target)
+            with alone():
+                part.replace(target)
         except BaseException as error:
             if part is not None:
                 part.unlink(missing_ok=True)

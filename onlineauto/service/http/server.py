@@ -130,6 +130,8 @@ def serve(
     path = Path(options.tokens) if options.tokens is not None else Path(folder) / "tokens"
     if options.tokens is not None and not path.exists():
         raise OptionError(f"--tokens {options.tokens}: there is no such file")
+    if options.ship is not None and not Path(options.ship).is_dir():
+        raise OptionError(f"--ship {options.ship}: there is no such folder; make it on the second disk first")
     tokens, waiting = Tokens(path), Waiting()
     if not tokens and not is_own(options.host):
         raise OptionError(

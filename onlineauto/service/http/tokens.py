@@ -74,7 +74,7 @@ class Tokens:
         except FileNotFoundError:  # the tokens hold without their file
             self.problem = ""
             return
-        except (OSError, InputError, UnicodeError) as error:
+        except (OSError, InputError) as error:
             if isinstance(error, OSError):
                 self._known = []
             self._required = True
@@ -142,7 +142,11 @@ class _Token(NamedTuple):
 def _tokens_of(path: Path) -> list[_Token]:
     """Return the tokens in a file."""
     tokens = []
-    for number, line in enumerate(read_settings(path).splitlines(), 1):
+    try:
+        text = read_settings(path)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no file of tokens: {error}") from None
+    for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from struct import error as StructError  # noqa: N812 - it is a class
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
     from onlineauto.formats.decisions.dsjson import LogRecord
+    from onlineauto.formats.sources.replaced_file import Alone
     from onlineauto.options import Configuration
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.segment_log import SegmentLog
@@ -65,10 +66,10 @@ class ModelVersion(msgspec.Struct, frozen=True):
 
 
 class Models:
-    """Model files in a folder: the latest `keep`, and the one named `in_use`."""
+    """Model files in a folder: the latest `keep`, and the one named `in_use`; changed within `alone`."""
 
-    def __init__(self, folder: str | os.PathLike[str], *, keep: int = 10) -> None:
-        self.folder, self.keep, self.in_use = Path(folder), keep, ""
+    def __init__(self, folder: str | os.PathLike[str], *, keep: int = 10, alone: Alone = nullcontext) -> None:
+        self.folder, self.keep, self.in_use, self._alone = Path(folder), keep, "", alone
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def all(self) -> list[ModelVersion]:
@@ -92,9 +93,10 @@ class Models:
         path = self.folder / f"{name}.oam"
         if not path.exists():
             write(path)
-        for old in self.all()[: -self.keep]:
-            if old.name not in (name, self.in_use):
-                (self.folder / f"{old.name}.oam").unlink(missing_ok=True)
+        with self._alone():
+            for old in self.all()[: -self.keep]:
+                if old.name not in (name, self.in_use):
+                    (self.folder / f"{old.name}.oam").unlink(missing_ok=True)
 
     def put(self, name: str, content: bytes) -> None:
         """Write the bytes of a model under a name."""
@@ -102,21 +104,20 @@ class Models:
             raise InputError(
                 f"a model cannot be called {name!r}: use at most 64 characters of a to z, 0 to 9 and '-'"
             )
-        self.add(name, lambda path: replace_file(path, [content]))
+        self.add(name, lambda path: replace_file(path, [content], alone=self._alone))
 
 
 class JournalFile:
     """Appends to a file; bytes that the disk does not take are written first by the next write.
 
-    `fence` raises an `OSError` if another process may write to the file.
+    `alone` raises an `OSError` if another process may write to the file.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], size: int, *, fence: Callable[[], object] | None = None
-    ) -> None:
-        self.name, self._fence = Path(path).stem, fence
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        os.ftruncate(self._file, size)
+    def __init__(self, path: str | os.PathLike[str], size: int, *, alone: Alone = nullcontext) -> None:
+        self.name, self._alone = Path(path).stem, alone
+        with alone():
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            os.ftruncate(self._file, size)
         self._written, self._rest = size, b""
 
     def tell(self) -> int:
@@ -144,20 +145,17 @@ class JournalFile:
         os.close(self._file)
 
     def _write(self) -> None:
-        if self._rest and self._fence is not None:
-            self._fence()
-        while self._rest:
-            done = os.pwrite(self._file, self._rest, self._written)
-            self._written, self._rest = self._written + done, self._rest[done:]
+        with self._alone() if self._rest else nullcontext():
+            while self._rest:
+                done = os.pwrite(self._file, self._rest, self._written)
+                self._written, self._rest = self._written + done, self._rest[done:]
 
 
 class SearchJournal:
     """The journal of the current search, if the options ask for a search."""
 
-    def __init__(
-        self, folder: Path, configuration: Configuration, *, fence: Callable[[], object] | None = None
-    ) -> None:
-        self._folder, self._configuration, self._fence = folder, configuration, fence
+    def __init__(self, folder: Path, configuration: Configuration, alone: Alone) -> None:
+        self._folder, self._configuration, self._alone = folder, configuration, alone
         self._file: JournalFile | None = None
 
     def open(self, name: str, size: int) -> None:
@@ -166,7 +164,7 @@ class SearchJournal:
         if self._configuration.get("automl") is None:
             return
         self._folder.mkdir(exist_ok=True)
-        self._file = JournalFile(self._folder / f"{name}.jsonl", size, fence=self._fence)
+        self._file = JournalFile(self._folder / f"{name}.jsonl", size, alone=self._alone)
         self._writer = Journal(self._file, command=self._configuration.command(kept=True), began=size > 0)
 
     @property
@@ -242,9 +240,9 @@ class LogLearner:
         learners: Learners | None = None,
     ) -> None:
         self.folder, self.log = Path(folder), log
-        self.models = Models(self.folder / "models", keep=keep)
+        self.models = Models(self.folder / "models", keep=keep, alone=log.alone)
         self._configuration, self._settings = configuration, settings or JoinSettings()
-        self._journal = SearchJournal(self.folder / "journals", configuration, fence=log.fence)
+        self._journal = SearchJournal(self.folder / "journals", configuration, log.alone)
         self._rounds = None if learners is None else PlannedRounds(self.folder / "rounds", log, learners)
         self._part = ANY
         self._blocks: list[Block] = []
@@ -358,12 +356,8 @@ class LogLearner:
 
     def _write(self, path: Path) -> None:
         """Write the model and the state to a file, unless another process has taken over meanwhile."""
-        with replacing(path) as file:
+        with replacing(path, alone=self.log.alone) as file:
             self._run.checkpoint(file)
-            file.flush()
-            os.fsync(file.fileno())
-            if self.log.fence is not None:
-                self.log.fence()
 
     def check(self, content: bytes) -> None:
         """Check that bytes are a model that this learner could use."""
@@ -430,7 +424,8 @@ class LogLearner:
                 raise
             except Exception as error:  # the damage may raise anything; the log has the same information
                 problem = str(error)
-                path.replace(path.with_suffix(".damaged"))
+                with self.log.alone():
+                    path.replace(path.with_suffix(".damaged"))
                 _LOG.error(
                     "the snapshot is damaged, and learnt again from the log: %s",
                     error,

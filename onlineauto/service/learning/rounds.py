@@ -87,7 +87,8 @@ class PlannedRounds:
 
     def __init__(self, path: Path, log: SegmentLog, learners: Learners) -> None:
         self.learners, self._path, self._log = learners, path, log
-        parts, self._size = planned_parts(path, log.end)
+        with log.alone():
+            parts, self._size = planned_parts(path, log.end)
         self._begins = [begin for begin, _ in parts]
         self._ends = [end for _, end in parts]
 
@@ -107,13 +108,11 @@ class PlannedRounds:
 
     def _write(self, begin: int, end: int) -> None:
         line = b"%d %d\n" % (begin, end)
-        file = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o666)
-        try:
-            os.ftruncate(file, self._size)
-            os.pwrite(file, line, self._size)
-            os.fsync(file)
-        finally:
-            os.close(file)
+        with self._log.alone(), self._path.open("ab") as file:
+            file.truncate(self._size)
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
         self._size += len(line)
         self._begins.append(begin)
         self._ends.append(end)

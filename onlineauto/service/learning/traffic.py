@@ -85,8 +85,8 @@ class _Choices(msgspec.Struct):
 
     def halve(self) -> None:
         self.weight, self.at_floor, self.certainty = self.weight / 2, self.at_floor / 2, self.certainty / 2
-        self.preferred = {name: count / 2 for name, count in self.preferred.items() if count > 1.0}
-        self.offered = {name: count / 2 for name, count in self.offered.items() if count > 1.0}
+        self.preferred = {name: count / 2 for name, count in self.preferred.items() if count > 0.5}
+        self.offered = {name: count / 2 for name, count in self.offered.items() if count > 0.5}
 
 
 class _Name(msgspec.Struct):

@@ -28,7 +28,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -41,7 +41,8 @@ from onlineauto.formats.decisions.dsjson import LogRecord, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+
+    from onlineauto.formats.sources.replaced_file import Alone
 
 _NAME: Final = re.compile(r"(\d{20})\.dsjson")
 SEGMENTS: Final = "[0-9]" * 20 + ".dsjson"
@@ -128,8 +129,10 @@ class SegmentLog:
         segment_bytes: int = 64 << 20,
         read_only: bool = False,
         keep_damaged: bool = False,
+        alone: Alone = nullcontext,
     ) -> None:
         self._keep_damaged = keep_damaged
+        self.alone = alone  # Files are made, cut and removed within it.
         # Raises an error if another process may write; called before a write, and before records count.
         self.fence: Callable[[], object] | None = None
         # Writes the records up to a position elsewhere, before they count.
@@ -148,7 +151,7 @@ class SegmentLog:
                 return
             self._open_last()
         except OSError as error:
-            raise InputError(f"cannot keep a log in {self.folder}: {error.strerror}") from None
+            raise InputError(f"cannot keep a log in {self.folder}: {error.strerror or error}") from None
         self.end = self.durable = self._starts[-1] + os.fstat(self._file).st_size
 
     @property
@@ -265,12 +268,11 @@ class SegmentLog:
 
     def remove_first(self, count: int) -> None:
         """Remove the first `count` segments."""
-        if self.fence is not None:
-            self.fence()
-        gone, self._starts = self._starts[:count], self._starts[count:]
-        for start in gone:
-            self._path(start).unlink(missing_ok=True)
-            self._forget(start)
+        with self.alone():
+            gone, self._starts = self._starts[:count], self._starts[count:]
+            for start in gone:
+                self._path(start).unlink(missing_ok=True)
+                self._forget(start)
 
     def close(self) -> None:
         """Sync and close the file; nothing can be appended after this."""
@@ -311,16 +313,17 @@ class SegmentLog:
     def _open_last(self) -> None:
         """Open the last segment for appending, without its incomplete tail."""
         path = self._path(self._starts[-1])
-        is_new = not path.exists()
-        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-        if is_new:
-            sync_path(self.folder)
-            return
-        good, size = self._good_bytes(path), os.fstat(self._file).st_size
-        if good < size:
-            os.ftruncate(self._file, good)
-            os.fsync(self._file)
-            self.torn = size - good
+        with self.alone():
+            is_new = not path.exists()
+            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            if is_new:
+                sync_path(self.folder)
+                return
+            good, size = self._good_bytes(path), os.fstat(self._file).st_size
+            if good < size:
+                os.ftruncate(self._file, good)
+                os.fsync(self._file)
+                self.torn = size - good
 
     def _good_bytes(self, path: Path) -> int:
         """Return the length of a segment without its incomplete tail: the last line, if it has no end.
@@ -345,7 +348,8 @@ class SegmentLog:
         """End the segment, and begin a new one."""
         self.sync()
         path = self._path(self.end)
-        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        with self.alone():
+            file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             sync_path(self.folder)
         except OSError:
@@ -385,9 +389,7 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
-def replace_last_segment(
-    folder: Path, *, suffix: str, alone: Callable[[], AbstractContextManager[None]]
-) -> None:
+def replace_last_segment(folder: Path, *, suffix: str, alone: Alone) -> None:
     """Replace the last segment of a log by a copy; what another process has open is then a removed file.
 
     `alone` excludes other processes that replace it, and raises an error if this one must not.

@@ -13,7 +13,7 @@ import secrets
 import shutil
 import threading
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
+    from onlineauto.formats.sources.replaced_file import Alone
+
 _CHUNK: Final = 1 << 20
 _COMPARED: Final = 1 << 16
 """Bytes at the end of a copy that are compared with the log before the copy is continued."""
@@ -49,7 +51,7 @@ _MODELS: Final = ("[0-9]" * 12 + "*.oam", "put-*.oam")
 _NAMES_MODEL: Final = b'{"Type":"model"'
 _NAME: Final = "identity.json"
 _FORMAT: Final = 1
-NAMED_FILES: Final = ("models/*.oam", "rounds", "tokens", "source", "model", "loop.json")
+NAMED_FILES: Final = ("models/*.oam", "rounds", "tokens", "source", "model", "loop.json", "route.json")
 SERVICE_FILES: Final = ("snapshot.oam", f"log/{SEGMENTS}", "journals/*.jsonl", *NAMED_FILES)
 """The files of a service, in the order in which they can be copied while another process writes them."""
 
@@ -110,9 +112,9 @@ class FolderIdentity(msgspec.Struct, frozen=True):
             raise InputError(f"{folder / _NAME} has another format: a later version has written it")
         return identity
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path, alone: Alone = nullcontext) -> None:
         """Replace the identity of a folder atomically, and wait for the disk."""
-        replace_file(folder / _NAME, [msgspec.json.encode(self)])
+        replace_file(folder / _NAME, [msgspec.json.encode(self)], alone=alone)
 
 
 def check_whole(folder: Path) -> FolderIdentity | None:
@@ -128,11 +130,11 @@ def check_whole(folder: Path) -> FolderIdentity | None:
     return identity
 
 
-def claim_folder(folder: Path) -> None:
+def claim_folder(folder: Path, alone: Alone = nullcontext) -> None:
     """Check that a service may use a locked folder, and identify it; a copy is an `InputError`."""
     identity = check_whole(folder)
     if identity is None:
-        FolderIdentity((secrets.token_hex(8),)).write(folder)
+        FolderIdentity((secrets.token_hex(8),)).write(folder, alone)
     elif identity.kind == "copy":
         raise InputError(
             f"{folder} is the copy of a service, and stays as it is. Restore it to another folder, and serve "
@@ -140,11 +142,11 @@ def claim_folder(folder: Path) -> None:
         )
 
 
-def promote_copy(folder: Path) -> None:
+def promote_copy(folder: Path, alone: Alone) -> None:
     """Make the copy of a service a service, in place; the first service can no longer copy to it."""
     identity = check_whole(folder)
     if identity is not None and identity.kind == "copy":
-        FolderIdentity((secrets.token_hex(8), *identity.ids)).write(folder)
+        FolderIdentity((secrets.token_hex(8), *identity.ids)).write(folder, alone)
 
 
 def service_file_in(folder: Path) -> str:
@@ -174,7 +176,7 @@ class FolderCopy(LogCopier):
         fence: Callable[[], object] | None = None,
     ) -> None:
         super().__init__(log, str(target))
-        self._fence = fence
+        self._fence, self._alone = fence, nullcontext if fence is None else log.alone
         self._writing, self._copying = threading.RLock(), threading.Lock()  # of the log; of other files
         self._from, self._to = Path(folder), Path(target)
         self._copy: SegmentLog | None = None
@@ -213,7 +215,8 @@ class FolderCopy(LogCopier):
             self._copy_snapshot(copy)
             for path in (path for names in _MODELS for path in (self._to / "models").glob(names)):
                 if not (self._from / "models" / path.name).exists():
-                    path.unlink()
+                    with self._alone():
+                        path.unlink()
             self._identify(whole=True)
         except BaseException:
             self.close()  # the next step opens the copy again, and cuts off what is incomplete
@@ -270,14 +273,13 @@ class FolderCopy(LogCopier):
         if _version(path) == self._versions.get(_SNAPSHOT):
             return
         version, new = _version(path), self._to / f"{_SNAPSHOT}.new"
-        _copy(path, new)
+        _copy(path, new, self._alone)
         for journal in (self._from / "journals").glob("*.jsonl"):
             self._copy_file(journal.relative_to(self._from))
         self.log.refresh()
         self._copy_log()
-        if self._fence is not None:
-            self._fence()
-        new.replace(self._to / _SNAPSHOT)
+        with self._alone():
+            new.replace(self._to / _SNAPSHOT)
         sync_path(self._to)
         self._versions[_SNAPSHOT] = version
         with self._writing:
@@ -289,7 +291,7 @@ class FolderCopy(LogCopier):
         path = self._from / name
         if path.exists() and (version := _version(path)) != self._versions.get(str(name)):
             (self._to / name).parent.mkdir(exist_ok=True)
-            _copy(path, self._to / name)
+            _copy(path, self._to / name, self._alone)
             self._versions[str(name)] = version
 
     def _open(self, end: int) -> SegmentLog:
@@ -318,13 +320,16 @@ class FolderCopy(LogCopier):
             raise InputError(f"{self._from} has no identity.json: start its service once, and copy it then")
         self._identity = before or FolderIdentity(own.ids, "copy", whole=False)
         if before is None:
-            self._identity.write(self._to)
+            self._identity.write(self._to, self._alone)
         segments = self._to / "log"
         segments.mkdir(mode=0o700, exist_ok=True)
         if not any(segments.glob(SEGMENTS)):
             self._identify(whole=False)
-            (segments / f"{self.log.begin:020d}.dsjson").touch(mode=0o600)
-        copy = self._copy = SegmentLog(segments, segment_bytes=self.log.segment_bytes, keep_damaged=True)
+            with self._alone():
+                (segments / f"{self.log.begin:020d}.dsjson").touch(mode=0o600)
+        copy = self._copy = SegmentLog(
+            segments, segment_bytes=self.log.segment_bytes, keep_damaged=True, alone=self._alone
+        )
         copy.fence = self._fence
         if copy.end > end:
             raise OtherLogError(
@@ -345,8 +350,9 @@ class FolderCopy(LogCopier):
         if not copy.begin <= self.log.begin <= copy.end:  # one of them has lost what the other needs
             self._identify(whole=False)
             copy.close()
-            for path in sorted(segments.glob(SEGMENTS)):  # what is left at any instant is a log
-                path.unlink()
+            with self._alone():
+                for path in sorted(segments.glob(SEGMENTS)):  # what is left at any instant is a log
+                    path.unlink()
             return self._open(end)
         self.position = copy.end
         return copy
@@ -373,7 +379,7 @@ class FolderCopy(LogCopier):
         """Change the identity of the copy."""
         identity = msgspec.structs.replace(self._identity, **changes)
         if identity != self._identity:
-            identity.write(self._to)
+            identity.write(self._to, self._alone)
             self._identity = identity
 
     def close(self) -> None:
@@ -476,9 +482,9 @@ def _version(path: Path) -> tuple[int, int, int]:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _copy(path: Path, target: Path) -> None:
+def _copy(path: Path, target: Path, alone: Alone) -> None:
     with path.open("rb") as file:
-        replace_file(target, iter(partial(file.read, _CHUNK), b""))
+        replace_file(target, iter(partial(file.read, _CHUNK), b""), alone=alone)
 
 
 def _between(log: SegmentLog, begin: int, end: int) -> bytes:

@@ -248,6 +248,14 @@ class Front:
             assumed = self._costs.assumed(event_id, now)
             self._append("cost", done, now, None, EventId=event_id, Cost=cost, **assumed)
 
+    def excluded_from(self, event_id: str) -> Sequence[int] | None:
+        """Return the indices of the actions that an earlier decision has excluded, None without one."""
+        with self._lock, suppress(OSError, LookupError, ValueError, InputError):  # as in `_again`
+            found = self.join.find(event_id, self.clock())
+            if found is not None:
+                return read_answer(self.log.line_at(found.position, found.size))[2]
+        return None
+
     def activate(self, event_id: str, done: Done) -> None:
         """Activate a deferred decision, so that it is learnt; this counts once `done` is called."""
         self._check_id(event_id)

@@ -8,7 +8,8 @@ need not agree. The holder itself stops at the end of the duration.
 The log asks `Lease.check` before it writes, and again after the disk has the records and before they are
 acknowledged. A process that takes over first claims its epoch, and then replaces the last segment of the log
 by a copy. So what an earlier holder still writes is either in the copy, or goes to a removed file and is not
-acknowledged. A claimant that was suspended replaces nothing: `Lease.alone` checks the lease under a lock.
+acknowledged. All other files are replaced, cut and removed within `Lease.alone`, which checks the lease under
+a lock that a takeover needs as well. So a process that was suspended changes nothing.
 """
 
 from __future__ import annotations
@@ -191,6 +192,10 @@ class Lease:
         file = os.open(_path(self.folder, epoch), flags, 0o600)
         try:
             os.pwrite(file, msgspec.json.encode(self._content).ljust(_BYTES), 0)
+        except OSError:
+            if flags & os.O_CREAT:  # else this process would wait for itself
+                _path(self.folder, epoch).unlink()
+            raise
         finally:
             os.close(file)
 
@@ -211,7 +216,7 @@ def lock_folder(folder: Path, lease: Lease | None) -> FolderLock:
                 lock = FolderLock(folder, replace=lease.epoch > 1)
                 failing.callback(lock.release)
             lease.check()
-            promote_copy(folder)
+            promote_copy(folder, lease.alone)
             replace_last_segment(folder / "log", suffix=f".{lease.epoch}.new", alone=lease.alone)
         except OSError as error:
             raise InputError(f"cannot take over {folder}: {error}") from None

@@ -10,7 +10,7 @@ import io
 import logging
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -220,8 +220,11 @@ class Loop(Front):
         self._held = lock_folder(Path(folder), lease)
         with ExitStack() as failing:
             failing.callback(self._held.release)
-            claim_folder(Path(folder))
-            log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes, keep_damaged=True)
+            alone = nullcontext if lease is None else lease.alone
+            claim_folder(Path(folder), alone)
+            log = SegmentLog(
+                Path(folder) / "log", segment_bytes=segment_bytes, keep_damaged=True, alone=alone
+            )
             log.fence = None if lease is None else lease.check
             failing.callback(log.close)
             self.learner = LogLearner(folder, log, configuration, keep=keep, learners=learners)

@@ -1,4 +1,4 @@
-"""``RouteStatus``: what the language models behind a router have done since the process began."""
+"""``RouteStatus``: what the language models behind a router have done."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def read_route_file(path: str, environment: Mapping[str, str]) -> tuple[RouteFil
         content = _read(tomllib.loads(read_settings(path)))
         _check(content)
         keys = {name: _key_of(name, model.key, environment) for name, model in content.models.items()}
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, InputError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, InputError) as error:
         raise OptionError(f"{path}: {error}") from None
     return content, keys
 

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import re
 import secrets
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from urllib.parse import quote
@@ -29,6 +30,7 @@ from onlineauto.service.refused import RefusedError
 from onlineauto.service.routing.endpoints import AUTO
 from onlineauto.service.routing.prompt import context_of_prompt, read_prompt
 from onlineauto.service.routing.upstream import Completion, RejectedError, Upstream, UpstreamError
+from onlineauto.workspace.model_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -54,6 +56,10 @@ _MOST_GRADED: Final = 20_000
 """Number of characters of a prompt, and of an answer, that the judge reads."""
 _MOST_UNLEARNT: Final = 100_000
 """Number of decisions of which nothing is learnt that are remembered: their feedback is of other models."""
+_COUNTS: Final = "route.json"
+"""The name of the file of what the models have done, in the folder of the service."""
+_SAVE: Final = 5.0
+"""Seconds between two writes of this file."""
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 _FIELD: Final = re.compile(r"\{(prompt|answer)\}")
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -109,9 +115,11 @@ class RouteHandlers(Handlers):
         self._has_prices = any(model.input_price or model.output_price for model in content.routed.values())
         for namespace in ("form", "prompt", "vector", "model"):
             self.front.allow_namespace(namespace)
-        models = [upstream.counts for upstream in self.upstreams.values()]
-        self.counts = loop.route = RouteStatus(models=models)
+        self.counts = loop.route = self._read_counts()
+        self._saved = b""  # The content of the file.
+        self._saving: asyncio.Task[None] | None = None
         self._unlearnt: dict[str, None] = {}  # The latest decisions of which nothing is learnt.
+        self._answering: set[str] = set()  # The ids that clients have given to prompts without an answer yet.
         self._grading: set[asyncio.Task[None]] = set()
         self._graders = asyncio.Semaphore(_JUDGING)
 
@@ -144,17 +152,61 @@ class RouteHandlers(Handlers):
         self.front.activate(event_id, part)
 
     async def close(self) -> None:
-        """End the grading, and close the connections to the models."""
-        for task in self._grading:
+        """End the grading, close the connections to the models, and write the counts."""
+        for task in (*self._grading, *filter(None, [self._saving])):
             task.cancel()
         await asyncio.gather(*self._grading, return_exceptions=True)
         await self._http.aclose()
+        self._save_counts()
+
+    def _read_counts(self) -> RouteStatus:
+        """Return the counts of earlier processes, for the models that are configured now."""
+        path, counts = self.loop.folder / _COUNTS, RouteStatus(models=[])
+        try:
+            if path.exists():
+                counts = msgspec.json.decode(path.read_bytes(), type=RouteStatus)
+        except (OSError, msgspec.MsgspecError) as error:
+            _LOG.error(
+                "%s cannot be read, and the counts begin at 0: %s", path, error, extra={"event": "route"}
+            )
+        for before in counts.models:
+            if before.name in self.upstreams:
+                self.upstreams[before.name].counts = msgspec.structs.replace(before, down=False)
+        models = [upstream.counts for upstream in self.upstreams.values()]
+        return msgspec.structs.replace(counts, models=models, trouble="")
+
+    def _save_counts(self) -> None:
+        """Write the counts for the next process; what cannot be written is written later."""
+        content = msgspec.json.encode(self.counts)
+        if content != self._saved:
+            with suppress(OSError):
+                replace_file(self.loop.folder / _COUNTS, [content], alone=self.loop.log.alone)
+                self._saved = content
+
+    async def _save_often(self) -> None:
+        while True:
+            await asyncio.sleep(_SAVE)
+            await asyncio.to_thread(self._save_counts)
 
     # -- answering -------------------------------------------------------------------------------------
 
     async def _answer(self, request: Request, path: str) -> Reply:
         prompt = read_prompt(request.body, chat=path.startswith("/chat"))
-        route = self._route(prompt, path, request.headers.get("unit-id", ""))
+        event_id = prompt.extras.event_id
+        if self._saving is None:
+            self._saving = asyncio.create_task(self._save_often())
+        if event_id in self._answering:
+            message = f"event {event_id[:200]!r} is being answered: each prompt needs its own id"
+            raise RefusedError(message, status=409, retry_after=1.0)
+        if event_id:
+            self._answering.add(event_id)
+        try:
+            return await self._answer_prompt(prompt, path, request.headers.get("unit-id", ""))
+        finally:
+            self._answering.discard(event_id)
+
+    async def _answer_prompt(self, prompt: Prompt, path: str, unit: str) -> Reply:
+        route = self._route(prompt, path, unit)
         ask = self._ask_stream if prompt.streams else self._ask
         reply, errors = None, dict[str, UpstreamError]()
         for name in route.order:
@@ -169,32 +221,44 @@ class RouteHandlers(Handlers):
                 self._warn(route, name, str(error))
         if route.recorded is not None:
             await route.recorded
-        if reply is not None and errors:  # if no model has answered, that is no reason to prefer another
-            if errors[route.order[0]].pause is None and self.content.failure_reward is not False:
-                self._learn_failure(route)
-            elif route.decision is not None:
-                self._leave_unlearnt(route.decision.event_id)
-        if route.decision is not None and self._has_prices and (reply is None or reply.status != 200):
-            self._submit(partial(self.front.cost, route.decision.event_id, 0.0))
         reasons = "; ".join(f"{name}: {reason}" for name, reason in errors.items())
-        if route.decision is not None:
+        if (decision := route.decision) is not None:
+            if reply is not None:  # if no model has answered, that is no reason to prefer another
+                self._note_model(route, name, errors)
+            # A client may repeat a prompt with its own id, whose answer then has a cost.
+            is_over = reply.status != 200 if reply is not None else not prompt.extras.event_id
+            if self._has_prices and is_over:
+                self._submit(partial(self.front.cost, decision.event_id, 0.0))
             self.counts.trouble = f"no model has answered the latest prompt: {reasons}" * (reply is None)
         if reply is None:
             raise RefusedError(f"no model has answered: {reasons}", status=502)
         return reply
 
+    def _note_model(self, route: _Route, name: str, errors: Mapping[str, UpstreamError]) -> None:
+        """Learn that the chosen model has failed, or nothing, if another model has answered."""
+        assert route.decision is not None
+        chosen, event_id = route.decision.ids[0], route.decision.event_id
+        failure = errors.get(chosen)
+        if name == chosen:
+            self._unlearnt.pop(event_id, None)
+        elif failure is not None and failure.pause is None and self.content.failure_reward is not False:
+            self._learn_failure(route)
+        else:
+            self._leave_unlearnt(event_id)
+
     def _route(self, prompt: Prompt, path: str, unit: str) -> _Route:
-        """Decide which models are asked, in which order; the record of the decision is being written."""
+        """Decide which models are asked, in which order; the record of the decision is being written.
+
+        A repeated prompt with the same id keeps its decision, and is asked again.
+        """
         if prompt.model in self.upstreams:
             return _Route(prompt, path, [prompt.model], None, None)
         down = frozenset(name for name in self._ids if self.upstreams[name].is_down)
-        excluded = down if len(down) < len(self._ids) else frozenset()
         event_id = prompt.extras.event_id or secrets.token_hex(16)
-        if prompt.extras.event_id and self.front.join.find(event_id, self.front.clock()):
-            message = (
-                f"event {event_id[:200]!r} was answered, or is being answered: each prompt needs its own id"
-            )
-            raise RefusedError(message, status=409)
+        before = self.front.excluded_from(event_id) if prompt.extras.event_id else None
+        excluded = down if len(down) < len(self._ids) else frozenset()
+        if before is not None:
+            excluded = frozenset(self._ids[index] for index in before if index < len(self._ids))
         recorded, done = awaited_record()
         recorded.add_done_callback(lambda future: future.cancelled() or future.exception())
         decision = self.front.rank(
@@ -209,9 +273,10 @@ class RouteHandlers(Handlers):
             ),
             done,
         )
-        self.upstreams[decision.ids[0]].counts.chosen += 1
+        self.upstreams[decision.ids[0]].counts.chosen += before is None
         order = [name for name in decision.ids if name not in excluded]
-        return _Route(prompt, path, order, decision, recorded)
+        up = [name for name in order if name not in down]
+        return _Route(prompt, path, up or order, decision, recorded)
 
     def _actions(self, prompt: Prompt) -> list[list[Features]]:
         """Return the features of the models, and what each will probably cost."""

@@ -67,7 +67,12 @@ class _Completion(msgspec.Struct):
     usage: msgspec.Raw = msgspec.Raw(b"null")  # decoded apart, since a wrong one is no failure
 
 
+class _ErrorEvent(msgspec.Struct):
+    error: Any
+
+
 _COMPLETION: Final = msgspec.json.Decoder(_Completion)
+_ERROR: Final = msgspec.json.Decoder(_ErrorEvent)
 _USED: Final = msgspec.json.Decoder(Usage | None)
 
 
@@ -137,7 +142,7 @@ class Upstream:
         The content of the first event is its data only, so that more can be said in it.
         An error before the first event is that of `complete`; a later one ends the stream.
         """
-        began, usage, response = self._begin(), None, None
+        began, usage, response, is_done = self._begin(), None, None, False
         prices = self.endpoint.input_price or self.endpoint.output_price
         hides_usage = bool(prices) and "stream_options" not in body
         if hides_usage:  # the usage has the cost; a client that does not ask for it gets no such event
@@ -155,14 +160,15 @@ class Upstream:
                 first = _read_event(data)
             usage = first.usage
             yield first
-            is_done = False
             async for event in events:
                 data, later = _data_of(event), Completion(event)
                 is_done = is_done or data == b"[DONE]"
                 if data and not is_done:
-                    with suppress(ValueError, msgspec.MsgspecError):
+                    try:
                         later = _read_event(data)
                         later.content = event
+                    except (ValueError, msgspec.MsgspecError):
+                        _raise_error_in(data)
                 usage = later.usage or usage
                 if hides_usage and not later.n_choices:
                     later.content = b""
@@ -172,8 +178,9 @@ class Upstream:
         except (GeneratorExit, asyncio.CancelledError):
             self._succeed(usage, began)  # the client has left
             raise
-        except BaseException as error:
-            raise self._failure(error) from None
+        except Exception as error:
+            if not is_done:  # a model that does not end its stream behind [DONE] has answered
+                raise self._failure(error) from None
         finally:
             if response is not None:
                 await response.aclose()
@@ -298,6 +305,12 @@ def _data_of(event: bytes) -> bytes:
     """
     lines = (line for line in event.splitlines() if line.startswith(b"data:"))
     return b"\n".join(line[5:].strip() for line in lines)
+
+
+def _raise_error_in(data: bytes) -> None:
+    """Raise the error that an event of a stream has; servers such as vLLM send [DONE] behind it."""
+    with suppress(ValueError, msgspec.MsgspecError):
+        raise UpstreamError("status", f"the stream has the error {_ERROR.decode(data).error}"[:300])
 
 
 def _read_event(content: bytes) -> Completion:

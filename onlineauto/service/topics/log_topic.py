@@ -77,7 +77,8 @@ class LogTopic(LogCopier):
         return number
 
     def _write(self) -> None:
-        replace_file(self._path, [msgspec.json.encode(_Sent(self._topic, self._name, self.position))])
+        sent = msgspec.json.encode(_Sent(self._topic, self._name, self.position))
+        replace_file(self._path, [sent], alone=self.log.alone)
 
     def _send(self, position: int, line: bytes) -> None:
         """Give a decision or a reward to the producer; other records, and damaged ones, are left out."""
