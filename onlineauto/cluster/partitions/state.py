@@ -128,14 +128,22 @@ def dense_arrays(workspace: Workspace) -> Arrays:
     return arrays
 
 
-def settled_arrays(workspace: Workspace) -> Arrays:
-    """Return copies of the small arrays, but of regressions the statistics of least squares."""
+def settled_arrays(workspace: Workspace, base: Mapping[str, NDArray[Any]]) -> Arrays:
+    """Return copies of the small arrays, but of regressions the statistics of least squares.
+
+    Members whose arrays are those of the base are left out, like most that rest.
+    """
     arrays = dense_arrays(workspace)
     settled: Arrays = {}
     ensemble = workspace.searching.live_configs.arrays.ensemble
     members = states_of(ensemble).members if ensemble.on else ()
     states = list(records_of_ensemble(ensemble).items())[2:]
     for member, (prefix, state) in zip(members, states, strict=True):
+        paths = [path for path in send(state, prefix) if path in arrays]
+        if all(path in base and np.array_equal(arrays[path], base[path]) for path in paths):
+            for path in paths:
+                del arrays[path]
+            continue
         if member.least_squares is None:
             continue
         for path, record in _regressions(state, prefix):
@@ -208,9 +216,12 @@ class TrackedTables:
                 self._copies[name] = tuple(np.zeros_like(array) for array in table.arrays)
         return tables
 
-    def changed(self) -> dict[str, NDArray[np.int64]]:
-        """Return the cells of each table that differ from the base."""
-        return {name: self._changed(name, table) for name, table in self.tables().items()}
+    def changed(self, unchanged: Collection[str] = ()) -> dict[str, NDArray[np.int64]]:
+        """Return the cells of each table that differ from the base; tables known to be `unchanged` do not."""
+        return {
+            name: np.zeros(0, np.int64) if name in unchanged else self._changed(name, table)
+            for name, table in self.tables().items()
+        }
 
     def _changed(self, name: str, table: TableArrays) -> NDArray[np.int64]:
         base = self._base[name]
@@ -303,6 +314,17 @@ def regressions_of(ensemble: Ensemble) -> dict[str, str]:
         for member, (prefix, state) in zip(states_of(ensemble).members, states, strict=True)
         if member.least_squares is not None
     }
+
+
+def resting_members(ensemble: Ensemble) -> list[str]:
+    """Return the names of members of which all scores rest, so that no event is learnt."""
+    members = states_of(ensemble).members if ensemble.on else ()
+    spans = itertools.pairwise(ensemble.members.begins.tolist())
+    return [
+        member.name
+        for member, (begin, end) in zip(members, spans, strict=True)
+        if ensemble.members.rests[begin:end].all()
+    ]
 
 
 def whole_members(ensemble: Ensemble) -> list[str]:
