@@ -139,7 +139,7 @@ def settled_arrays(workspace: Workspace, base: Mapping[str, NDArray[Any]]) -> Ar
     members = states_of(ensemble).members if ensemble.on else ()
     states = list(records_of_ensemble(ensemble).items())[2:]
     for member, (prefix, state) in zip(members, states, strict=True):
-        paths = [path for path in send(state, prefix) if path in arrays]
+        paths = [path for path in arrays if path.startswith(f"{prefix}.")]
         if all(path in base and np.array_equal(arrays[path], base[path]) for path in paths):
             for path in paths:
                 del arrays[path]
@@ -181,13 +181,24 @@ def tables_of(workspace: Workspace) -> dict[str, TableArrays]:
 
 def take_rows(table: TableArrays, rows: NDArray[np.int64]) -> TableCells:
     """Return a copy of cells."""
-    return TableCells(rows, tuple(array[rows] for array in table.arrays))
+    return TableCells(rows, tuple(_entries(array, rows) for array in table.arrays))
+
+
+def _entries(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+    """Return a copy of rows of an array, several times as fast as by an index; of a transposed one by plane."""
+    if array.flags.c_contiguous:
+        return array.take(rows, axis=0)
+    return array.T.take(rows, axis=-1).T
 
 
 def put_rows(table: TableArrays, part: TableCells) -> None:
     """Write cells into a table."""
     for array, values in zip(table.arrays, part.values, strict=True):
-        array[part.rows] = values
+        if array.flags.c_contiguous:
+            array[part.rows] = values
+            continue
+        for plane, numbers in zip(array.T, values.T, strict=True):
+            plane[part.rows] = numbers
 
 
 class TrackedTables:
@@ -227,9 +238,9 @@ class TrackedTables:
         base = self._base[name]
         if name == "model":
             rows = np.flatnonzero(self._workspace.learner.model.touched)
-            weights, statistics = table.arrays
-            pairs = [(weights[rows], base[0][rows])]
-            pairs += [(statistics[rows, field], base[1][rows, field]) for field in (GRADIENTS, SCALE)]
+            now, before = take_rows(table, rows).values, take_rows(TableArrays(base), rows).values
+            pairs = [(now[0], before[0])]
+            pairs += [(now[1][:, field], before[1][:, field]) for field in (GRADIENTS, SCALE)]
             return rows[_differ(pairs)]
         return np.flatnonzero(_differ(list(zip(table.arrays, base, strict=True))))
 
