@@ -127,8 +127,9 @@ class Division:
         """Return the part of each server, in order, of an end; all need the small arrays of members."""
         dense, tables = dict(state.dense), dict(state.tables)
         for name, path in self._members.regressions.items():
-            values = tuple(dense.pop(f"{path}.{array}") for array in STATISTICS)
-            tables[name] = TableCells(np.arange(len(values[0])), values)
+            if f"{path}.{STATISTICS[0]}" in dense:  # the member has changed
+                values = tuple(dense.pop(f"{path}.{array}") for array in STATISTICS)
+                tables[name] = TableCells(np.arange(len(values[0])), values)
         whole = {
             name: {path: dense.pop(path) for path in [*dense] if path.startswith(prefix_of(name))}
             for name in self._members.whole

@@ -213,13 +213,13 @@ class _Ensembles:
         cells = {name: _tables_of(ends, name, self._rows, self._tables) for name in self._tables}
         own = {name: take_rows(table, self._rows[name]) for name, table in self._tables.items()}
         level = {"ensemble.test.level": ensemble.test.level}
-        self.base = rebuild_ensemble(
-            ensemble, arrays_to_send(records_of_ensemble(ensemble, of)) | self._arrays_of(own), of
-        )
+        arrays = arrays_to_send(records_of_ensemble(ensemble, of))
+        self.base = rebuild_ensemble(ensemble, arrays | self._arrays_of(own), of)
         self.branches = [
             rebuild_ensemble(
                 ensemble,
-                _statistics(end, ensemble)
+                arrays  # of members that have not changed
+                | _statistics(end, ensemble)
                 | level
                 | self._arrays_of({name: parts[number] for name, parts in cells.items()}),
                 of,

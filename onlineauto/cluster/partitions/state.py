@@ -128,14 +128,22 @@ def dense_arrays(workspace: Workspace) -> Arrays:
     return arrays
 
 
-def settled_arrays(workspace: Workspace) -> Arrays:
-    """Return copies of the small arrays, but of regressions the statistics of least squares."""
+def settled_arrays(workspace: Workspace, base: Mapping[str, NDArray[Any]]) -> Arrays:
+    """Return copies of the small arrays, but of regressions the statistics of least squares.
+
+    Members whose arrays are those of the base are left out, like most that rest.
+    """
     arrays = dense_arrays(workspace)
     settled: Arrays = {}
     ensemble = workspace.searching.live_configs.arrays.ensemble
     members = states_of(ensemble).members if ensemble.on else ()
     states = list(records_of_ensemble(ensemble).items())[2:]
     for member, (prefix, state) in zip(members, states, strict=True):
+        paths = [path for path in arrays if path.startswith(f"{prefix}.")]
+        if all(path in base and np.array_equal(arrays[path], base[path]) for path in paths):
+            for path in paths:
+                del arrays[path]
+            continue
         if member.least_squares is None:
             continue
         for path, record in _regressions(state, prefix):
@@ -173,13 +181,24 @@ def tables_of(workspace: Workspace) -> dict[str, TableArrays]:
 
 def take_rows(table: TableArrays, rows: NDArray[np.int64]) -> TableCells:
     """Return a copy of cells."""
-    return TableCells(rows, tuple(array[rows] for array in table.arrays))
+    return TableCells(rows, tuple(_entries(array, rows) for array in table.arrays))
+
+
+def _entries(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+    """Return a copy of rows of an array, several times as fast as by an index; of a transposed one by plane."""
+    if array.flags.c_contiguous:
+        return array.take(rows, axis=0)
+    return array.T.take(rows, axis=-1).T
 
 
 def put_rows(table: TableArrays, part: TableCells) -> None:
     """Write cells into a table."""
     for array, values in zip(table.arrays, part.values, strict=True):
-        array[part.rows] = values
+        if array.flags.c_contiguous:
+            array[part.rows] = values
+            continue
+        for plane, numbers in zip(array.T, values.T, strict=True):
+            plane[part.rows] = numbers
 
 
 class TrackedTables:
@@ -208,17 +227,20 @@ class TrackedTables:
                 self._copies[name] = tuple(np.zeros_like(array) for array in table.arrays)
         return tables
 
-    def changed(self) -> dict[str, NDArray[np.int64]]:
-        """Return the cells of each table that differ from the base."""
-        return {name: self._changed(name, table) for name, table in self.tables().items()}
+    def changed(self, unchanged: Collection[str] = ()) -> dict[str, NDArray[np.int64]]:
+        """Return the cells of each table that differ from the base; tables known to be `unchanged` do not."""
+        return {
+            name: np.zeros(0, np.int64) if name in unchanged else self._changed(name, table)
+            for name, table in self.tables().items()
+        }
 
     def _changed(self, name: str, table: TableArrays) -> NDArray[np.int64]:
         base = self._base[name]
         if name == "model":
             rows = np.flatnonzero(self._workspace.learner.model.touched)
-            weights, statistics = table.arrays
-            pairs = [(weights[rows], base[0][rows])]
-            pairs += [(statistics[rows, field], base[1][rows, field]) for field in (GRADIENTS, SCALE)]
+            now, before = take_rows(table, rows).values, take_rows(TableArrays(base), rows).values
+            pairs = [(now[0], before[0])]
+            pairs += [(now[1][:, field], before[1][:, field]) for field in (GRADIENTS, SCALE)]
             return rows[_differ(pairs)]
         return np.flatnonzero(_differ(list(zip(table.arrays, base, strict=True))))
 
@@ -303,6 +325,17 @@ def regressions_of(ensemble: Ensemble) -> dict[str, str]:
         for member, (prefix, state) in zip(states_of(ensemble).members, states, strict=True)
         if member.least_squares is not None
     }
+
+
+def resting_members(ensemble: Ensemble) -> list[str]:
+    """Return the names of members of which all scores rest, so that no event is learnt."""
+    members = states_of(ensemble).members if ensemble.on else ()
+    spans = itertools.pairwise(ensemble.members.begins.tolist())
+    return [
+        member.name
+        for member, (begin, end) in zip(members, spans, strict=True)
+        if ensemble.members.rests[begin:end].all()
+    ]
 
 
 def whole_members(ensemble: Ensemble) -> list[str]:

@@ -16,6 +16,7 @@ from onlineauto.cluster.partitions.state import (
     SentState,
     TrackedTables,
     load_dense,
+    resting_members,
     settled_arrays,
     take_rows,
 )
@@ -117,13 +118,14 @@ class Worker:
         try:
             outcomes = self._learn_pieces(block)
         finally:
-            self._changed = self._tracked.changed()
+            resting = resting_members(workspace.searching.live_configs.arrays.ensemble)
+            self._changed = self._tracked.changed(resting)
         findings = self._deferred.findings()
         tables = {
             name: take_rows(table, self._changed[name]) for name, table in self._tracked.tables().items()
         }
         with one_blas_thread():
-            dense = settled_arrays(workspace) | self._tracked.surest(tables)
+            dense = settled_arrays(workspace, base.state.dense) | self._tracked.surest(tables)
         for name in _LEVELS:
             dense.pop(name, None)
         return ChunkEnd(SentState(dense, tables), findings, outcomes, workspace.diagnostics)

@@ -136,9 +136,12 @@ def merge_states(
     inputs, all_branches = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
     base_branch, *branches = [branch._replace(ordered=ordered) for branch in all_branches]
     states = [states_of(end).records for end in ends]
+    grows = not _has_names_of(inputs, base.members.inputs)
 
     def merge(number: int, member: Member, state: Any) -> Any:
         if part is not None and member.name not in part.members:
+            return state
+        if not grows and all(_has_arrays_of(records[number], state) for records in states):
             return state
         own = [
             branch._replace(state=records[number]) for branch, records in zip(branches, states, strict=True)
@@ -152,6 +155,14 @@ def merge_states(
 
     members, records = states_of(base).members, states_of(base).records
     return inputs, [*each(merge, range(len(members)), members, records)]
+
+
+def _has_arrays_of(state: Any, base: Any) -> bool:
+    """Return whether a state shares all arrays with that of the base, so that it has learnt nothing."""
+    return type(state) is type(base) and all(
+        one is other or (isinstance(one, tuple) and _has_arrays_of(one, other))
+        for one, other in zip(state, base, strict=True)
+    )
 
 
 def _retention(base: Sums, ends: Sequence[Sums], learnt: Sequence[int]) -> float:

@@ -36,11 +36,15 @@ from onlineauto.cluster.partitions.messages import (
 from onlineauto.cluster.partitions.pool import ThreadPool
 from onlineauto.cluster.partitions.rounds import BlockRounds
 from onlineauto.cluster.partitions.run import PartitionedRun
+from onlineauto.cluster.partitions.state import prefix_of
 from onlineauto.cluster.partitions.worker import ChunkEnd, Worker
+from onlineauto.engine.ensemble.ensemble import rest
+from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.records.search import Tally
 from onlineauto.engine.stream.source import read_blocks
 from onlineauto.features.block import Block, Namespaces
 from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.state.schema import send
 from onlineauto.workspace.options import REGISTRY
 from tests.cluster.partitions.servers import NodePool
 
@@ -301,6 +305,38 @@ def test_a_worker_returns_to_its_base_before_each_chunk() -> None:
     first = packed(worker.learn(one.block, 0))
     worker.learn(other.block, 1)
     assert packed(worker.learn(one.block, 0)) == first
+
+
+RESTING = "layer", "ridge", "crosses in triples", "crosses in pairs", "crosses one by one", "baseline"
+
+
+def member_arrays(workspace: Workspace, name: str) -> dict[str, bytes]:
+    states = states_of(workspace.searching.live_configs.arrays.ensemble)
+    return {path: array.tobytes() for path, array in send(states.state_of(name), name).items()}
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_members_that_rest_are_not_sent_and_do_not_change(*, grows: bool) -> None:
+    """A new action of one chunk changes regressions that rest, and their other ends are the base."""
+    block = block_of(growing(400, (3, 4 if grows else 3), (1, 1), 350))
+    coordinator = Coordinator(Workspace(**OPTIONS), 2)
+    coordinator.workspace.learn_block(cut_block(block, 0, 300))
+    rest(coordinator.workspace.searching.live_configs.arrays.ensemble, RESTING)
+    before = {name: member_arrays(coordinator.workspace, name) for name in ("layer", "ridge", "crosses")}
+    chunks = coordinator.cut([cut_block(block, 300, 400)])
+    ends = ThreadPool(1).learn(coordinator, chunks)
+    for name, of_member in before.items():
+        sent = [any(path.startswith(f"{prefix_of(name)}") for path in end.state.dense) for end in ends]
+        assert sent == [name == "crosses", name == "crosses" or grows]  # how sure cells are
+        assert name != "crosses" or not any(len(end.state.tables[name].rows) for end in ends)
+        assert of_member
+    coordinator.merge(ends)
+    for name, of_member in before.items():
+        after = member_arrays(coordinator.workspace, name)
+        assert (after == of_member) == (name == "crosses" or not grows)
+    if grows:
+        states = states_of(coordinator.workspace.searching.live_configs.arrays.ensemble)
+        assert states.state_of("ridge").regression.prepared[-1] == 4
 
 
 def packed(end: ChunkEnd) -> bytes:

@@ -6,6 +6,8 @@ from random import Random
 
 import pytest
 
+from onlineauto.cluster.partitions.state import resting_members
+from onlineauto.engine.ensemble.ensemble import rest
 from tests.cluster.partitions.servers import NodePool, expected, resized, run_of, saved
 
 
@@ -28,6 +30,20 @@ def test_model_does_not_depend_on_servers(workers: int, servers: int) -> None:
     run.step()
     assert pool.servers.numbers == list(range(servers))
     assert saved(run) == expected(3)
+
+
+def test_members_that_rest_have_the_same_bits_with_servers() -> None:
+    models = list[bytes]()
+    for servers in (None, 0, 2):
+        run = run_of(3)
+        if servers is not None:
+            run.pool = NodePool(run, 2, servers)
+        ensemble = run.workspace.searching.live_configs.arrays.ensemble
+        rest(ensemble, ("layer", "ridge", "features", "baseline", "trees"))
+        run.step()
+        assert resting_members(ensemble) == ["features", "layer", "baseline", "ridge", "trees"]
+        models.append(saved(run))
+    assert models[1:] == models[:1] * 2
 
 
 @pytest.mark.ci
