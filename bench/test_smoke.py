@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from bench.quality.logs import drawn, head, load, names_in, relogged, unlabelled
 from bench.quality.peer_worker import Columns
 from bench.quality.runs import run_best_mean_action
 from bench.regression import single_line
+from bench.service import topics
 from bench.speed import readme_table, vectors
 from bench.speed.process import run
 from bench.speed.table import CONTENDERS, ROWS, contenders_of, figures_of
@@ -203,6 +205,14 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = document_of(learners.main, tmp_path / "2.json", *words, "river linear")["Phishing"]
     native, linear = (sum(right for right, *_ in results[name]) for name in ("onlineauto", "river linear"))
     assert native > linear
+
+
+def test_service_topics(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("confluent_kafka")
+    rows = topics.messages(400)
+    assert 680 < np.mean([len(row[0]) for row in rows]) < 700
+    topics.main(["--decisions", "400", "--rounds", "1"])
+    assert re.fullmatch(r"file +[\d.]+\ntopic +[\d.]+\nlearnt +[\d.]+\n", capsys.readouterr().out)
 
 
 def test_champion(tmp_path: Path) -> None:

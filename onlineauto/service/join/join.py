@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import astuple
 
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.decisions.waiting import Timed, WaitingDecisions
@@ -51,7 +52,7 @@ from onlineauto.service.join.settings import (
 from onlineauto.service.log.segment_log import read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from onlineauto.formats.decisions.dsjson import LogRecord
     from onlineauto.service.log.segment_log import SegmentLog
@@ -81,7 +82,7 @@ _TIMES: Final = Struct("<12xdd")
 _KEY: Final = Struct("<8sd")
 
 
-class JoinDecision(NamedTuple):
+class JoinDecision(msgspec.Struct, gc=False):
     """A decision of the table: the position of its record, and its rewards so far."""
 
     position: int  # The position and length of its record in the log.
@@ -100,19 +101,24 @@ class JoinDecision(NamedTuple):
         """The time at which its wait is over."""
         return self.made + self.wait
 
+    def remember(self, key_hash: bytes, reward: float) -> JoinDecision:
+        """Remember the reward of a key, given the hash of that key, and return the decision."""
+        self.keys += _KEY.pack(key_hash, reward)
+        return self
+
 
 def pack_decision(decision: JoinDecision) -> bytes:
     """Return a decision as bytes; millions wait, and a Python object would take several times the memory."""
     if not decision.rewards and not decision.keys:
-        return _PLAIN.pack(*decision[:6])
-    return _REWARDED.pack(*decision[:8]) + decision.keys
+        return _PLAIN.pack(*astuple(decision)[:6])
+    return _REWARDED.pack(*astuple(decision)[:8]) + decision.keys
 
 
 def read_decision(packed: bytes) -> JoinDecision:
     """Return the decision that bytes encode."""
     if len(packed) == _PLAIN.size:
         return JoinDecision(*_PLAIN.unpack(packed))
-    return JoinDecision._make((*_REWARDED.unpack_from(packed), packed[_REWARDED.size :]))
+    return JoinDecision(*(*_REWARDED.unpack_from(packed), packed[_REWARDED.size :]))
 
 
 def deadline_of(packed: bytes) -> float:
@@ -138,11 +144,6 @@ class DecisionTable(msgspec.Struct):
     sizes: bytes
     entries: bytes
     until: float = 0.0
-
-
-def remember_key(decision: JoinDecision, key_hash: bytes, reward: float) -> JoinDecision:
-    """Return a decision that also remembers the reward of a key, given the hash of that key."""
-    return decision._replace(keys=decision.keys + _KEY.pack(key_hash, reward))
 
 
 def n_keys(decision: JoinDecision, *, metrics: bool = False) -> int:
@@ -240,7 +241,7 @@ class Counts(msgspec.Struct):
     clock_jumps: int = 0
 
 
-class EndedDecision(NamedTuple):
+class EndedDecision(msgspec.Struct, frozen=True, gc=False):
     """A decision to be learnt: the position of its record, its reward, and the seconds that it has waited."""
 
     position: int
@@ -341,7 +342,7 @@ class Join:
         return (
             self.settings.reward_range
             if packed is None
-            else self._book[read_decision(packed).rules].reward_range
+            else self._book.rules[read_decision(packed).rules].reward_range
         )
 
     def is_known(self, event_id: str) -> bool:
@@ -402,7 +403,8 @@ class Join:
                 self.pacing.begin()
         self._let_pass(at, record.passed)
         ended: list[EndedDecision] = []
-        if min(self._waiting.earliest, self._early.earliest, self._waiting.ended.old_until) <= self.now:
+        waiting, now = self._waiting, self.now
+        if waiting.earliest <= now or self._early.earliest <= now or waiting.ended.old_until <= now:
             self._expire(ended)
         self.is_repeated = False
         if record.source:
@@ -471,7 +473,7 @@ class Join:
             early.deadline = min(early.deadline, stored.now + early.wait)
             join._early.add(event_id, early, wait=early.wait)
         for event_id, packed in decisions_of(stored.waiting):
-            join._waiting.add(event_id, packed, wait=checked_wait(read_decision(packed), join._book))
+            join._waiting.add(event_id, packed, wait=checked_wait(read_decision(packed), join._book.rules))
         finished, (old, young) = join._waiting.ended, stored.finished
         finished.old, finished.old_until = dict(decisions_of(old)), old.until
         finished.young, finished.young_until = dict(decisions_of(young)), young.until
@@ -554,21 +556,22 @@ class Join:
             else:
                 early.rewards.append((key, reward))
             return
-        decision, hashed = read_decision(packed), hash_of(key) if key else b""
-        if key and reward_of(decision.keys, hashed) is not None:
-            self.counts.duplicate += 1
-            return
+        decision = read_decision(packed)
         if key:
-            decision = remember_key(decision, hashed, reward)
-        rules = self._book[decision.rules] if self.waits(event_id) else None
+            hashed = hash_of(key)
+            if reward_of(decision.keys, hashed) is not None:
+                self.counts.duplicate += 1
+                return
+            decision.remember(hashed, reward)
+        rules = None if self._waiting.get(event_id) is None else self._book.rules[decision.rules]
         if rules is None or (decision.rewards and rules.aggregation == "first"):
             self.counts.late += 1
             self._replace(event_id, decision)
             return
         bounded = self._bound_reward(reward, rules)
         self.pacing.reward(bounded)
-        value = add_reward(rules.aggregation, decision.rewards, decision.value, bounded)
-        decision = JoinDecision(*decision[:6], decision.rewards + 1, value, decision.keys)
+        decision.value = add_reward(rules.aggregation, decision.rewards, decision.value, bounded)
+        decision.rewards += 1
         self._replace_or_end(event_id, decision, ended)
 
     def _pay(self, record: LogRecord) -> None:
@@ -593,7 +596,7 @@ class Join:
         if reward_of(decision.keys, _COST) is not None:
             self.counts.duplicate += 1
             return
-        self._replace(record.event_id, remember_key(decision, _COST, record.cost))
+        self._replace(record.event_id, decision.remember(_COST, record.cost))
         priced = record.price is not None and not record.source
         budget = self.settings.budget if priced else None
         pacing.report(record.action, record.cost, record.assumed, budget=budget)
@@ -605,7 +608,7 @@ class Join:
             decision = read_decision(packed)
             self.is_repeated = reward_of(decision.keys, hashed) is not None
             if not self.is_repeated and not record.no_room:
-                self._replace(record.event_id, remember_key(decision, hashed, record.value))
+                self._replace(record.event_id, decision.remember(hashed, record.value))
 
     def _bound_reward(self, reward: float, rules: JoinRules) -> float:
         """Return a reward limited to the range declared for its decision, or to the learnt range."""
@@ -622,7 +625,9 @@ class Join:
             self._waits(event_id).active = True
             return
         if self.waits(event_id):
-            self._replace_or_end(event_id, read_decision(packed)._replace(active=True), ended)
+            decision = read_decision(packed)
+            decision.active = True
+            self._replace_or_end(event_id, decision, ended)
 
     def _waits(self, event_id: str) -> Early:
         """Return the entry for what waits for the decision of an id; add one if there is none."""
@@ -640,13 +645,14 @@ class Join:
 
     def _replace_or_end(self, event_id: str, decision: JoinDecision, ended: list[EndedDecision]) -> None:
         """Replace a decision that waits, or end it if its first reward ends it."""
-        if not (decision.active and decision.rewards and self._book[decision.rules].at_once):
+        if not (decision.active and decision.rewards and self._book.rules[decision.rules].at_once):
             self._waiting.replace(event_id, pack_decision(decision))
             return
         self._end(decision, ended)
+        decision.rewards, decision.value = 0, 0.0
         self.counts.forgotten += self._waiting.end(
             event_id,
-            pack_decision(decision._replace(rewards=0, value=0.0)),
+            pack_decision(decision),
             deadline=decision.deadline,
             most=self.settings.max_finished,
         )
@@ -656,7 +662,7 @@ class Join:
         if not decision.active:
             self.counts.inactive += 1
             return
-        rules, waited = self._book[decision.rules], max(self.now - decision.made, 0.0)
+        rules, waited = self._book.rules[decision.rules], max(self.now - decision.made, 0.0)
         if decision.rewards:
             self.counts.joined += 1
             joined = final_reward(rules.aggregation, decision.rewards, decision.value)
@@ -707,9 +713,9 @@ class JoinState(msgspec.Struct):
     pacing: Pacing = msgspec.field(default_factory=Pacing)
 
 
-def checked_wait(decision: JoinDecision, book: RuleBook) -> float:
+def checked_wait(decision: JoinDecision, known: Mapping[int, JoinRules]) -> float:
     """Return the seconds for which a decision of a state waits."""
-    if not 0 < decision.wait <= MOST_WAIT or not abs(decision.made) < _END or decision.rules not in book:
+    if not 0 < decision.wait <= MOST_WAIT or not abs(decision.made) < _END or decision.rules not in known:
         raise InputError(f"the decision at {decision.position} has a time that is out of range, or no rules")
     return decision.wait
 

@@ -229,37 +229,29 @@ class RuleBook:
 
     def __init__(self, settings: JoinSettings) -> None:
         self.current = 0
-        self._rules = {0: rules_of(settings)}
+        self.rules = {0: rules_of(settings)}
         self._until: dict[int, float] = {}  # the time until which replaced rules are kept
-
-    def __getitem__(self, number: int) -> JoinRules:
-        """Return the rules with a number."""
-        return self._rules[number]
-
-    def __contains__(self, number: int) -> bool:
-        """Return whether there are rules with a number."""
-        return number in self._rules
 
     def change(self, settings: JoinSettings, now: float) -> None:
         """Replace the current settings."""
         wanted = rules_of(settings)
-        if wanted == self._rules[self.current]:
+        if wanted == self.rules[self.current]:
             return
         for number in [number for number, until in self._until.items() if until <= now]:
-            del self._rules[number], self._until[number]
-        number = next((number for number, rule in self._rules.items() if rule == wanted), -1)
+            del self.rules[number], self._until[number]
+        number = next((number for number, rule in self.rules.items() if rule == wanted), -1)
         if number < 0:
-            if len(self._rules) >= _MOST_RULES:
+            if len(self.rules) >= _MOST_RULES:
                 raise InputError(f"{_MOST_RULES} different settings have decisions that may wait for them")
-            number = next(number for number in range(_MOST_RULES) if number not in self._rules)
-            self._rules[number] = wanted
+            number = next(number for number in range(_MOST_RULES) if number not in self.rules)
+            self.rules[number] = wanted
         self._until.pop(number, None)
         self._until[self.current] = now + MOST_WAIT
         self.current = number
 
     def state(self) -> tuple[int, list[tuple[int, float, JoinRules]]]:
         """Return the current number, and all rules with their numbers and expiry times."""
-        rules = sorted(self._rules.items())
+        rules = sorted(self.rules.items())
         return self.current, [(number, self._until.get(number, 0.0), rule) for number, rule in rules]
 
     @classmethod
@@ -269,10 +261,10 @@ class RuleBook:
         """Return the book of a `state`, whose current rules must match the settings."""
         book = cls(settings)
         book.current, entries = state
-        book._rules = {number: rules for number, _, rules in entries}
+        book.rules = {number: rules for number, _, rules in entries}
         book._until = {number: until for number, until, _ in entries if number != book.current}
-        if book._rules.get(book.current) != rules_of(settings) or not all(
-            0 <= number < _MOST_RULES for number in book._rules
+        if book.rules.get(book.current) != rules_of(settings) or not all(
+            0 <= number < _MOST_RULES for number in book.rules
         ):
             raise InputError("the rules of decisions are not those of their settings")
         return book

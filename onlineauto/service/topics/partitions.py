@@ -12,14 +12,16 @@ import logging
 import time
 from collections import deque
 from heapq import heappop, heappush, heapreplace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import msgspec
 
 from onlineauto.errors import InputError, OptionError, PackageError, install_hint
 from onlineauto.options.registry import read_settings
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 _LOG = logging.getLogger("onlineauto.topics")
@@ -154,7 +156,7 @@ def describe_error(error: Exception) -> str:
     return str(first.str()) if hasattr(first, "str") else str(first)
 
 
-class Origin(NamedTuple):
+class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The place of a message: its topic, partition and offset."""
 
     topic: str
@@ -199,9 +201,9 @@ class _Partition:
         """True if no message of it is here, and the topic has one."""
         return not self.buffer and self.fetched < self.end
 
-    def entry(self) -> tuple[float, int, int]:
-        """Return the key by which its first message is ordered."""
-        return self.buffer[0][1], self.order, self.number
+    def entry(self) -> tuple[float, int, int, _Partition]:
+        """Return the key by which its first message is ordered, and the partition."""
+        return self.buffer[0][1], self.order, self.number, self
 
 
 class Partitions:
@@ -221,7 +223,7 @@ class Partitions:
         self._consumer = brokers.consumer()
         self._parts: dict[tuple[str, int], _Partition] = {}
         self._awaited: set[tuple[str, int]] = set()
-        self._heads: list[tuple[float, int, int]] = []
+        self._heads: list[tuple[float, int, int, _Partition]] = []
         try:
             for topic in topics:
                 n_partitions, known = brokers.n_partitions(self._consumer, topic), offsets.get(topic, [])
@@ -277,24 +279,22 @@ class Partitions:
         """True if all messages were taken that the topics had when reading began."""
         return all(part.next >= part.goal for part in self._parts.values())
 
-    def take(self) -> tuple[str, int, TopicMessage] | None:
-        """Return the next message with its topic and partition.
+    def messages(self) -> Iterator[tuple[Origin, float, bytes | None]]:
+        """Yield the next messages: their places, their times in seconds, and their values.
 
-        The result is None if no message is here, or if one that may precede it is not.
+        The end is reached if no message is here, or if one that may precede it is not.
         """
-        if not self._heads or self._awaited:
-            return None
-        _, order, number = self._heads[0]
-        topic = self._topics[order]
-        part = self._parts[topic, number]
-        message = part.buffer.popleft()
-        part.n_bytes -= len(message[2] or b"")
-        if part.buffer:
-            heapreplace(self._heads, part.entry())
-        else:
-            heappop(self._heads)
-            self._note(part)
-        return topic, number, message
+        heads, awaited = self._heads, self._awaited
+        while heads and not awaited:
+            part = heads[0][3]
+            offset, time, value = part.buffer.popleft()
+            part.n_bytes -= len(value or b"")
+            if part.buffer:
+                heapreplace(heads, part.entry())
+            else:
+                heappop(heads)
+                self._note(part)
+            yield Origin(part.topic, part.number, offset), time, value
 
     def poll(self, timeout: float) -> None:
         """Fetch messages, and wait for some for at most `timeout` seconds."""

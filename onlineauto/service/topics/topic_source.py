@@ -16,7 +16,7 @@ import zlib
 from collections import deque
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -68,7 +68,7 @@ _TICKS: Final = ("tick", "settings", "model", "activate", "cost")
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class TopicLine(NamedTuple):
+class TopicLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A line to learn, the place of its message, and the message if it was deserialised."""
 
     origin: Origin
@@ -132,20 +132,21 @@ class TopicJoin:
 
     def take(self, entry: TopicLine, time: float) -> list[TopicLine]:
         """Take the next message, and return the labelled lines of the decisions that it ends."""
-        message, join, ended = _message_of(entry), self.join, list[EndedDecision]()
+        message, join = _message_of(entry), self.join
         if message.source and message.behind <= join.sources.get(message.source, 0):
             join.counts.repeated += 1  # without its time, which is that of its first arrival
             return []
+        ended: list[EndedDecision] = []
         if join.settings is not self._settings:
             changed = LogRecord("settings", _EPOCH, settings=msgspec.to_builtins(self._settings))
             ended += join.take(changed, 0, 0, at=time)
             join.settings = self._settings
         ranked = join.counts.ranked
         self._number += 1
-        ended += join.take(cast("LogRecord", message), self._number, len(entry.line), at=time)
+        ended += join.take(message, self._number, len(entry.line), at=time)
         if join.counts.ranked > ranked:
             self._waiting[self._number] = _with_label(entry, message)
-        return [self._labelled(each) for each in ended] if ended else []
+        return list(map(self._labelled, ended)) if ended else []
 
     def _labelled(self, ended: EndedDecision) -> TopicLine:
         """Return the line of a decision that has ended, with its cost."""
@@ -158,7 +159,7 @@ class TopicJoin:
         return msgspec.msgpack.encode(_State(self.join.state(), [*self._waiting.items()], self._number))
 
 
-def _message_of(entry: TopicLine) -> _Message:
+def _message_of(entry: TopicLine) -> Any:
     """Return the members of a message, checked, with the type and the source by which it is joined."""
     try:
         message = _DECODER.decode(entry.line)
@@ -499,21 +500,18 @@ class TopicSource:
         assert self._partitions is not None
         entries: list[TopicLine] = []
         n_bytes = n_messages = 0
-        while n_messages < _MOST_LINES and n_bytes < _MOST_BYTES:
-            taken = self._partitions.take()
-            if taken is None:
-                break
-            topic, number, (offset, time, value) = taken
+        for origin, taken, value in self._partitions.messages():
             n_messages, n_bytes = n_messages + 1, n_bytes + len(value or b"")
             if self._how is not None:
-                self.disordered += time < self._latest - self._how.reward_wait
-                self._latest = max(self._latest, time)
-            origin = Origin(topic, number, offset)
+                self.disordered += taken < self._latest - self._how.reward_wait
+                self._latest = max(self._latest, taken)
             try:
                 entry = self._entry(origin, value, reader)
-                entries += [entry] if self._join is None else self._join.take(entry, time)
+                entries += (entry,) if self._join is None else self._join.take(entry, taken)
             except InputError as error:
                 reader.refuse(origin, value, str(error))
+            if n_messages >= _MOST_LINES or n_bytes >= _MOST_BYTES:
+                break
         return n_messages > 0, entries
 
     def _entry(self, origin: Origin, message: bytes | None, reader: TopicReader) -> TopicLine:
@@ -630,8 +628,12 @@ class TopicReader:
 
     def _parsed(self, entries: list[TopicLine]) -> tuple[list[Block], NDArray[np.int64]]:
         """Return the events of lines, and the last line number of each entry."""
-        ends = np.cumsum([entry.line.count(b"\n") + len(self._end) for entry in entries])
-        return self._lines.parse(b"".join(entry.line + self._end for entry in entries)), ends
+        lines = [entry.line for entry in entries]
+        if self.reads_text:
+            ends = np.cumsum([line.count(b"\n") + len(self._end) for line in lines])
+        else:
+            ends = np.arange(1, len(lines) + 1)
+        return self._lines.parse(self._end.join([*lines, b""])), ends
 
     def refuse(self, origin: Origin, value: bytes | None, reason: str) -> None:
         """Count and locate a message that cannot be used."""
