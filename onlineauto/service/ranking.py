@@ -320,7 +320,7 @@ def _cost_in(numbers: Sequence[bytes], action: str, *, strict: bool) -> float | 
 def check_cost(cost: float, what: str, text: str = "") -> float:
     """Return a cost; reject one that is negative or not finite."""
     if not 0.0 <= cost < LARGEST_COST:
-        raise RefusedError(f"{what} is {text[:40] or cost}: give a finite number, 0 or more", status=422)
+        raise RefusedError(f"{what} is {text[:40] or cost}: give a number from 0 to below 1e30", status=422)
     return cost
 
 

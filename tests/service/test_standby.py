@@ -180,6 +180,15 @@ def test_a_takeover_is_noticed_before_the_lease_expires(shared: Path, clock: Clo
         old.check()
 
 
+def test_a_takeover_counts_where_its_folder_cannot_be_listed(
+    shared: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = claimed(Standby(shared, seconds=4.0, clock=clock))
+    (shared / "leases" / "00000002.json").touch()
+    monkeypatch.setattr(lease_module, "holder_of", lambda _: "")
+    assert "another process has taken over" in lease.problem
+
+
 def test_a_released_lease_is_taken_at_once(shared: Path, clock: Clock) -> None:
     first = Standby(shared, seconds=4.0, clock=clock)
     lease = claimed(first)

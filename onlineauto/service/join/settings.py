@@ -163,7 +163,7 @@ def check_settings(settings: JoinSettings) -> None:
             f"max_finished is at least 1 and at most {_MOST_FINISHED:,}, not {settings.max_finished}"
         )
     if settings.budget is not None and not 0.0 < settings.budget < LARGEST_COST:
-        raise OptionError(f"budget is {settings.budget}: give a mean cost of a decision, a number above 0")
+        raise OptionError(f"budget is {settings.budget}: give a mean cost of a decision, above 0, below 1e30")
     _check_experiment(settings)
 
 

@@ -114,7 +114,7 @@ class Lease:
     def problem(self) -> str:
         """The reason why the process may not write, or ""."""
         if not self.lost and os.path.lexists(self._next):
-            self.lost = holder_of(self.folder)
+            self.lost = holder_of(self.folder) or "another process"
         if self.lost:
             return f"{self.lost} has taken over {self.folder}; the epoch of this process is {self.epoch}"
         if self._clock() >= self._until:
