@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from onlineauto import Workspace
+from onlineauto import InputError, Workspace
 from onlineauto.features.block import Block
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.interop import from_dicts
@@ -139,3 +139,35 @@ def test_outcome_of_a_missing_action_is_rejected(action: int) -> None:
         workspace.learn(known)
     with pytest.raises(IndexError, match="the event has 2 actions"):
         workspace.learn_outcome(known, action)
+
+
+def test_an_outcome_alone_is_read_after_its_event() -> None:
+    """The event must be the last one that was read, and the outcome valid."""
+    workspace = Workspace(cb_explore_adf=True, automl=3)
+    event, other = (EncodedEvent({"u": name}, [{"x": "a"}, {"x": "b"}]) for name in ("tom", "ann"))
+    for known in (event, other, event, other):
+        workspace.learn(known.with_outcome(0, cost=1.0, probability=0.5))
+    reader, one = workspace._asked.readers.mapping, workspace._runner._one
+    assert one is not None
+    for asked, outcome in ((event, (1, -1.0, 0.5)), (event, (0, 2, 1)), (other, (1, -1.0, 0.5))):
+        workspace.predict(asked)
+        known = event.with_outcome(outcome[0], cost=outcome[1], probability=outcome[2])
+        assert (known.asked is reader.last) == (asked is event)
+        assert one.read_and_run(known)
+        alone = reader.make_block()
+        assert reader.read(known)
+        assert alone.lines.tobytes() == reader.make_block().lines.tobytes()
+        assert alone.costs.tobytes() == reader.make_block().costs.tobytes()
+
+
+@pytest.mark.parametrize(("action", "probability"), [(2, 0.5), (1, 1.5), (1, 0.0)])
+def test_an_invalid_outcome_alone_is_rejected_like_an_invalid_event(action: int, probability: float) -> None:
+    workspace = Workspace(cb_explore_adf=True, automl=3)
+    event = EncodedEvent({"u": "tom"}, [{"x": "a"}, {"x": "b"}])
+    for _ in range(3):
+        workspace.learn(event.with_outcome(0, cost=1.0, probability=0.5))
+    workspace.predict(event)
+    assert workspace._asked.readers.mapping.last is event.data
+    with pytest.raises(InputError):
+        workspace.learn(event.with_outcome(action, cost=1.0, probability=probability))
+    assert workspace.searching.n_events == 3

@@ -192,8 +192,11 @@ class BlockRunner:
                 self._one = one = self._bind(model, reader)
             if one is None or not one.run():
                 return None
+        searches = one.searches and self._decides
+        while searches and not one.ended and not searching.is_due(one.cursor):
+            one.resume()
         if one.ended:
-            if one.searches and self._decides:
+            if searches:
                 searching.n_events += 1
             return one
         self._wide, self._stopped = [], False

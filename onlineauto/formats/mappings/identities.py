@@ -24,6 +24,7 @@ _WHOLE = 2.0**53
 """Floats below this one are exact if they are whole."""
 _NUMBERS = frozenset({bool, int, float})
 """Types that are found to be numbers sooner than by `Real`."""
+_NO_NUMBERS = frozenset({str, list, type(None)})
 
 
 def identity(namespace: object, column: object) -> str:
@@ -106,6 +107,31 @@ def numbers_in(features: Any, namespace: object = ...) -> list[str]:
         elif kind in _NUMBERS or isinstance(value, Real) or isinstance(plain(value), Real):
             columns.append(identity(name if namespace is ... else namespace, name))
     return columns
+
+
+def note_columns(features: Any, noted: dict[str, set[str]]) -> bool:
+    """Add the columns with built-in numbers to `noted`, by namespace; return whether `numbers_in` adds more.
+
+    Features whose columns are all noted, which most are, are found out several times as fast.
+
+    >>> noted = {}
+    >>> note_columns({"user": {"id": 7}, "page": 3}, noted), note_columns({"user": {"id": 8}}, noted), noted
+    (True, False, {'user': {'id'}, 'page': {'page'}})
+    """
+    if type(features) is not dict:
+        return True
+    more = False
+    for name, value in features.items():
+        columns = noted.get(name, ())
+        for column, item in value.items() if type(value) is dict else ((name, value),):
+            kind = type(item)
+            if kind in _NO_NUMBERS or (kind in _NUMBERS and column in columns):
+                continue
+            more = True
+            if kind in _NUMBERS and type(name) is str and type(column) is str:
+                columns = noted.setdefault(name, set())
+                columns.add(column)
+    return more
 
 
 def numbers_in_event(event: Mapping[str, Any]) -> list[str]:
