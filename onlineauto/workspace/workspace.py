@@ -36,7 +36,7 @@ from onlineauto.features.block import NAMES
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.event_source import EndlessSource
-from onlineauto.formats.mappings.identities import MOST_NUMBERS, note_columns, numbers_in
+from onlineauto.formats.mappings.identities import MOST_NUMBERS, has_new_numbers, numbers_in
 from onlineauto.jit import plan
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.learners.model import read_cells
@@ -131,6 +131,8 @@ class Workspace(Locked):
         The table of weights, and the learning rule.
     layout : Layout
         Maps namespaces to groups of features, and has the interactions.
+    identities : frozenset of str
+        Columns whose numbers are names, each as ``namespace^column``; see ``--name_columns``.
     searching : Searching
         The search of ``--automl``; without ``--automl``, it has only a champion.
     diagnostics : Diagnostics
@@ -165,11 +167,12 @@ class Workspace(Locked):
         plan(self._runner)
         self._rules = rules_of(configuration)
         self._number_columns: set[str] = set()
-        self._noted: dict[str, set[str]] = {}  # columns that are among these, by namespace
+        self._noted: set[tuple[str, str]] = set()  # namespaces and columns that are among these
         self._followed: Rules | None = None  # the rules of names that were learnt last
         self._asked = ParsingPredictor(
             configuration, self.layout, semantics=self.semantics, live_configs=self.learner.shape.configs
         )
+        self.identities: Identities = self._asked.readers.mapping.identities
 
     def __repr__(self) -> str:
         """Return the options in force."""
@@ -223,11 +226,6 @@ class Workspace(Locked):
     # -- names of features -----------------------------------------------------------------------------
 
     @property
-    def identities(self) -> Identities:
-        """Columns whose numbers are names, each as ``namespace^column``; see ``--name_columns``."""
-        return self._asked.readers.mapping.identities
-
-    @property
     def name_rules(self) -> Rules:
         """The rule by which the names of this model were made, as blocks have it; empty if unknown."""
         names: Any = {name: self.configuration.get(name) for name in ("names", "name_columns")}
@@ -262,13 +260,14 @@ class Workspace(Locked):
             if self.configuration is not before:
                 self._rules = rules_of(self.configuration)
                 self._asked.read_by(self.configuration)
+                self.identities = self._asked.readers.mapping.identities
 
     def note_numbers(self, *features: Mapping[str, Any]) -> None:
         """Record the columns of dicts that have numbers, which cannot become identities later."""
         numbers = self._number_columns
         if len(numbers) < MOST_NUMBERS:
             for columns in features:
-                if note_columns(columns, self._noted):
+                if has_new_numbers(columns, self._noted):
                     numbers.update(numbers_in(columns))
 
     # -- streams ---------------------------------------------------------------------------------------

@@ -109,29 +109,30 @@ def numbers_in(features: Any, namespace: object = ...) -> list[str]:
     return columns
 
 
-def note_columns(features: Any, noted: dict[str, set[str]]) -> bool:
-    """Add the columns with built-in numbers to `noted`, by namespace; return whether `numbers_in` adds more.
+def has_new_numbers(features: Any, noted: set[tuple[str, str]]) -> bool:
+    """Return whether features may have numbers in other columns than those `noted`, which then has them.
 
-    Features whose columns are all noted, which most are, are found out several times as fast.
+    `noted` has namespaces and columns. Most features have no new ones, so `numbers_in` need not list them.
 
-    >>> noted = {}
-    >>> note_columns({"user": {"id": 7}, "page": 3}, noted), note_columns({"user": {"id": 8}}, noted), noted
-    (True, False, {'user': {'id'}, 'page': {'page'}})
+    >>> noted = set()
+    >>> has_new_numbers({"user": {"id": 7}, "page": 3}, noted), has_new_numbers({"user": {"id": 8}}, noted)
+    (True, False)
     """
     if type(features) is not dict:
         return True
-    more = False
+    new = False
     for name, value in features.items():
-        columns = noted.get(name, ())
-        for column, item in value.items() if type(value) is dict else ((name, value),):
+        kind = type(value)
+        if kind is str:
+            continue
+        for column, item in value.items() if kind is dict else ((name, value),):
             kind = type(item)
-            if kind in _NO_NUMBERS or (kind in _NUMBERS and column in columns):
+            if kind in _NO_NUMBERS or (kind in _NUMBERS and (name, column) in noted):
                 continue
-            more = True
+            new = True
             if kind in _NUMBERS and type(name) is str and type(column) is str:
-                columns = noted.setdefault(name, set())
-                columns.add(column)
-    return more
+                noted.add((name, column))
+    return new
 
 
 def numbers_in_event(event: Mapping[str, Any]) -> list[str]:
