@@ -539,11 +539,8 @@ class Workspace(Locked):
             The event has no such action.
         """
         with self._lock:
-            reader = self._asked.readers.mapping
-            if reader.read_by is not self._followed:
-                self.follow_names(reader.read_by)
-                reader = self._asked.readers.mapping
-            one = self._runner.learn_one(event, reader, self.diagnostics)
+            self.follow_names(self._asked.readers.mapping.read_by)
+            one = self._runner.learn_one(event, self._asked.readers.mapping, self.diagnostics)
             if one is not None:
                 return one.predicted(action), one.usual
             prediction = self.learn(event)

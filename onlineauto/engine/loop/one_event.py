@@ -131,7 +131,7 @@ class OneEvent:
     def read_and_run(self, event: Any) -> bool:
         """Read and run a small ordinary mapping in one call of a kernel; return False if it was not run.
 
-        If the reader has read the event last, without its outcome, only the outcome is read.
+        Of an event that the reader read last without its outcome, only the outcome is read.
         """
         data = event.data if type(event) is self._encoded else self._encode(event)
         reader = self._reader

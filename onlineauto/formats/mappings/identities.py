@@ -110,28 +110,19 @@ def numbers_in(features: Any, namespace: object = ...) -> list[str]:
 
 
 def has_new_numbers(features: Any, noted: set[tuple[str, str]]) -> bool:
-    """Return whether features may have numbers in other columns than those `noted`, which then has them.
-
-    `noted` has namespaces and columns. Most features have no new ones, so `numbers_in` need not list them.
-
-    >>> noted = set()
-    >>> has_new_numbers({"user": {"id": 7}, "page": 3}, noted), has_new_numbers({"user": {"id": 8}}, noted)
-    (True, False)
-    """
+    """Return whether `numbers_in` may list columns that are not `noted`, by namespace, and note these."""
     if type(features) is not dict:
         return True
     new = False
     for name, value in features.items():
-        kind = type(value)
-        if kind is str:
+        if type(value) is str:
             continue
-        for column, item in value.items() if kind is dict else ((name, value),):
+        for column, item in value.items() if type(value) is dict else ((name, value),):
             kind = type(item)
-            if kind in _NO_NUMBERS or (kind in _NUMBERS and (name, column) in noted):
-                continue
-            new = True
-            if kind in _NUMBERS and type(name) is str and type(column) is str:
-                noted.add((name, column))
+            if kind not in _NO_NUMBERS and (kind not in _NUMBERS or (name, column) not in noted):
+                new = True
+                if kind in _NUMBERS and type(name) is type(column) is str:
+                    noted.add((name, column))
     return new
 
 
