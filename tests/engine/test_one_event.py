@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from onlineauto import InputError, Workspace
+from onlineauto.engine.loop.one_event import OneEvent
 from onlineauto.features.block import Block
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.interop import from_dicts
@@ -171,3 +172,23 @@ def test_an_invalid_outcome_alone_is_rejected_like_an_invalid_event(action: int,
     with pytest.raises(InputError):
         workspace.learn(event.with_outcome(action, cost=1.0, probability=probability))
     assert workspace.searching.n_events == 3
+
+
+@pytest.mark.parametrize("bandit", [True, False])
+def test_a_stop_without_a_decision_continues_the_kept_loop(
+    *, bandit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, twin = (Workspace(cb_explore_adf=bandit, automl=2, hash_bits=10) for _ in range(2))
+    resume, resumed = OneEvent.resume, list[OneEvent]()
+    monkeypatch.setattr(OneEvent, "resume", lambda self: (resumed.append(self), resume(self)))
+    for step in range(600):
+        context = {"a": {f"x{step % 3}": 1.0}, "b": {f"y{step % 2}": 1.0}}
+        event: Event = {"context": context, "label": float(step % 3)}
+        if bandit:
+            actions = [{"c": "z"}, {"c": f"z{step % 5}"}]
+            cost = -float(step % 5 == 0)
+            event = {"context": context, "actions": actions, "chosen": 0, "cost": cost, "probability": 0.5}
+        assert one.learn(event).tobytes() == twin.learn_block(_block(event)).one_prediction().tobytes()
+    assert resumed
+    assert one.weights.tobytes() == twin.weights.tobytes()
+    assert one.searching.n_events == twin.searching.n_events == 600
