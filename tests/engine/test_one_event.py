@@ -180,7 +180,12 @@ def test_a_stop_without_a_decision_continues_the_kept_loop(
 ) -> None:
     one, twin = (Workspace(cb_explore_adf=bandit, automl=2, hash_bits=10) for _ in range(2))
     resume, resumed = OneEvent.resume, list[OneEvent]()
-    monkeypatch.setattr(OneEvent, "resume", lambda self: (resumed.append(self), resume(self)))
+
+    def counted(self: OneEvent) -> None:
+        resumed.append(self)
+        resume(self)
+
+    monkeypatch.setattr(OneEvent, "resume", counted)
     for step in range(600):
         context = {"a": {f"x{step % 3}": 1.0}, "b": {f"y{step % 2}": 1.0}}
         event: Event = {"context": context, "label": float(step % 3)}
