@@ -195,7 +195,7 @@ class AutoML(FromLogs):
         (1, 'b2', 0.5, array([0.5, 0.5], dtype=float32))
         """
         event = self._encoded(context, actions)
-        with self._lock:
+        with self._workspace.lock:
             choice = self._decisions.decide(event, actions, self._workspace.predict(event), event_id)
             if self._decisions.waiting.overdue:
                 self._learn_expired(_AT_ONCE)
@@ -311,7 +311,7 @@ class AutoML(FromLogs):
             with self._lock:
                 self._learn(event, chosen, likely, loss)
             return
-        with self._lock:
+        with self._workspace.lock:
             waiting = self._decisions.waiting
             decision = waiting.find(event_id)
             self._decisions.log_reward(event_id, -loss)

@@ -59,26 +59,26 @@ class ParsingPredictor(BlockPredictor):
     ) -> None:
         super().__init__(configuration, layout, semantics=semantics, live_configs=live_configs)
         self._configuration = configuration
-        self._readers = event_readers(configuration)
+        self.readers = event_readers(configuration)
 
     def read_by(self, configuration: Configuration) -> None:
         """Read single events with other options, of names."""
-        self._configuration, self._readers = configuration, event_readers(configuration)
+        self._configuration, self.readers = configuration, event_readers(configuration)
 
     def predict_event(self, event: OneEventLike, model: Predicting) -> NDArray[np.float32]:
         """Return the prediction of one event, a text or a mapping."""
-        reader = self._readers.reader_of(event)
+        reader = self.readers.reader_of(event)
         prediction = self.predict_one(event, reader, model)
         if prediction is not None:
             return prediction
         if len(reader.namespaces) > model.layout.n_namespaces + _MOST_NAMES:
             self.read_by(self._configuration)
-            reader = self._readers.reader_of(event)
+            reader = self.readers.reader_of(event)
         return self.predict(reader.parse_one(event), model).one_prediction()
 
     def predict_texts(self, texts: Sequence[bytes], model: Predicting) -> list[NDArray[np.float32]] | None:
         """Return the predictions of events, each a line of text; None if a line is not exactly one event."""
-        reader = self._readers.text
+        reader = self.readers.text
         blocks = reader.parse(b"".join(texts))
         reader.take_problems()
         predictions: list[NDArray[np.float32]] = []
@@ -99,7 +99,7 @@ class ParsingPredictor(BlockPredictor):
 
     def scored(self, event: OneEventLike, model: Predicting) -> Scored:
         """Return an event, a text or a mapping, with the scores of its actions."""
-        block = self._readers.reader_of(event).parse_one(event)
+        block = self.readers.reader_of(event).parse_one(event)
         outcomes = self.predict(block, model)
         context, layout = self.last()
         return Scored(block, outcomes, context, layout, self._semantics)

@@ -22,7 +22,6 @@ from onlineauto.engine.outliers.located import locate_outliers
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
-from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.position import Position, PositionedBlocks, split_every
 from onlineauto.engine.stream.source import (
     kind_of,
@@ -37,7 +36,7 @@ from onlineauto.features.block import NAMES
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.event_source import EndlessSource
-from onlineauto.formats.mappings.identities import MOST_NUMBERS, numbers_in
+from onlineauto.formats.mappings.identities import MOST_NUMBERS, has_new_numbers, numbers_in
 from onlineauto.jit import plan
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.learners.model import read_cells
@@ -132,6 +131,8 @@ class Workspace(Locked):
         The table of weights, and the learning rule.
     layout : Layout
         Maps namespaces to groups of features, and has the interactions.
+    identities : frozenset of str
+        Columns whose numbers are names, each as ``namespace^column``; see ``--name_columns``.
     searching : Searching
         The search of ``--automl``; without ``--automl``, it has only a champion.
     diagnostics : Diagnostics
@@ -166,11 +167,12 @@ class Workspace(Locked):
         plan(self._runner)
         self._rules = rules_of(configuration)
         self._number_columns: set[str] = set()
+        self._noted: set[tuple[str, str]] = set()  # namespaces and columns that are among these
         self._followed: Rules | None = None  # the rules of names that were learnt last
-        self._readers = event_readers(configuration)
         self._asked = ParsingPredictor(
             configuration, self.layout, semantics=self.semantics, live_configs=self.learner.shape.configs
         )
+        self.identities: Identities = self._asked.readers.mapping.identities
 
     def __repr__(self) -> str:
         """Return the options in force."""
@@ -224,11 +226,6 @@ class Workspace(Locked):
     # -- names of features -----------------------------------------------------------------------------
 
     @property
-    def identities(self) -> Identities:
-        """Columns whose numbers are names, each as ``namespace^column``; see ``--name_columns``."""
-        return self._readers.mapping.identities
-
-    @property
     def name_rules(self) -> Rules:
         """The rule by which the names of this model were made, as blocks have it; empty if unknown."""
         names: Any = {name: self.configuration.get(name) for name in ("names", "name_columns")}
@@ -262,15 +259,16 @@ class Workspace(Locked):
                 self._followed = rules
             if self.configuration is not before:
                 self._rules = rules_of(self.configuration)
-                self._readers = event_readers(self.configuration)
                 self._asked.read_by(self.configuration)
+                self.identities = self._asked.readers.mapping.identities
 
     def note_numbers(self, *features: Mapping[str, Any]) -> None:
         """Record the columns of dicts that have numbers, which cannot become identities later."""
         numbers = self._number_columns
         if len(numbers) < MOST_NUMBERS:
             for columns in features:
-                numbers.update(numbers_in(columns))
+                if has_new_numbers(columns, self._noted):
+                    numbers.update(numbers_in(columns))
 
     # -- streams ---------------------------------------------------------------------------------------
 
@@ -520,7 +518,7 @@ class Workspace(Locked):
             The argument is not exactly one event.
         """
         with self._lock:
-            reader = self._readers.reader_of(event)
+            reader = self._asked.readers.reader_of(event)
             self.follow_names(reader.names_of(event))
             one = self._runner.learn_one(event, reader, self.diagnostics)
             if one is not None:
@@ -541,8 +539,8 @@ class Workspace(Locked):
             The event has no such action.
         """
         with self._lock:
-            self.follow_names(self._readers.mapping.read_by)
-            one = self._runner.learn_one(event, self._readers.mapping, self.diagnostics)
+            self.follow_names(self._asked.readers.mapping.read_by)
+            one = self._runner.learn_one(event, self._asked.readers.mapping, self.diagnostics)
             if one is not None:
                 return one.predicted(action), one.usual
             prediction = self.learn(event)
@@ -558,7 +556,9 @@ class Workspace(Locked):
         """
         with self._lock:
             if self.semantics.notices_predicted:
-                return self.predict_block(self._readers.reader_of(event).parse_one(event)).one_prediction()
+                return self.predict_block(
+                    self._asked.readers.reader_of(event).parse_one(event)
+                ).one_prediction()
             return self._asked.predict_event(event, self._runner.predicting())
 
     def predict_each(self, events: Sequence[OneEventLike]) -> list[NDArray[np.float32] | InputError]:

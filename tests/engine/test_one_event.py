@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from onlineauto import Workspace
+from onlineauto import InputError, Workspace
+from onlineauto.engine.loop.one_event import OneEvent
 from onlineauto.features.block import Block
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.interop import from_dicts
@@ -139,3 +140,60 @@ def test_outcome_of_a_missing_action_is_rejected(action: int) -> None:
         workspace.learn(known)
     with pytest.raises(IndexError, match="the event has 2 actions"):
         workspace.learn_outcome(known, action)
+
+
+def test_an_outcome_alone_is_read_after_its_event() -> None:
+    """The event must be the last one that was read, and the outcome valid."""
+    workspace = Workspace(cb_explore_adf=True, automl=3)
+    event, other = (EncodedEvent({"u": name}, [{"x": "a"}, {"x": "b"}]) for name in ("tom", "ann"))
+    for known in (event, other, event, other):
+        workspace.learn(known.with_outcome(0, cost=1.0, probability=0.5))
+    reader, one = workspace._asked.readers.mapping, workspace._runner._one
+    assert one is not None
+    for asked, outcome in ((event, (1, -1.0, 0.5)), (event, (0, 2, 1)), (other, (1, -1.0, 0.5))):
+        workspace.predict(asked)
+        known = event.with_outcome(outcome[0], cost=outcome[1], probability=outcome[2])
+        assert (known.asked is reader.last) == (asked is event)
+        assert one.read_and_run(known)
+        alone = reader.make_block()
+        assert reader.read(known)
+        assert alone.lines.tobytes() == reader.make_block().lines.tobytes()
+        assert alone.costs.tobytes() == reader.make_block().costs.tobytes()
+
+
+@pytest.mark.parametrize(("action", "probability"), [(2, 0.5), (1, 1.5), (1, 0.0)])
+def test_an_invalid_outcome_alone_is_rejected_like_an_invalid_event(action: int, probability: float) -> None:
+    workspace = Workspace(cb_explore_adf=True, automl=3)
+    event = EncodedEvent({"u": "tom"}, [{"x": "a"}, {"x": "b"}])
+    for _ in range(3):
+        workspace.learn(event.with_outcome(0, cost=1.0, probability=0.5))
+    workspace.predict(event)
+    assert workspace._asked.readers.mapping.last is event.data
+    with pytest.raises(InputError):
+        workspace.learn(event.with_outcome(action, cost=1.0, probability=probability))
+    assert workspace.searching.n_events == 3
+
+
+@pytest.mark.parametrize("bandit", [True, False])
+def test_a_stop_without_a_decision_continues_the_kept_loop(
+    *, bandit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, twin = (Workspace(cb_explore_adf=bandit, automl=2, hash_bits=10) for _ in range(2))
+    resume, resumed = OneEvent.resume, list[OneEvent]()
+
+    def counted(self: OneEvent) -> None:
+        resumed.append(self)
+        resume(self)
+
+    monkeypatch.setattr(OneEvent, "resume", counted)
+    for step in range(600):
+        context = {"a": {f"x{step % 3}": 1.0}, "b": {f"y{step % 2}": 1.0}}
+        event: Event = {"context": context, "label": float(step % 3)}
+        if bandit:
+            actions = [{"c": "z"}, {"c": f"z{step % 5}"}]
+            cost = -float(step % 5 == 0)
+            event = {"context": context, "actions": actions, "chosen": 0, "cost": cost, "probability": 0.5}
+        assert one.learn(event).tobytes() == twin.learn_block(_block(event)).one_prediction().tobytes()
+    assert resumed
+    assert one.weights.tobytes() == twin.weights.tobytes()
+    assert one.searching.n_events == twin.searching.n_events == 600

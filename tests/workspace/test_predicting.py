@@ -170,7 +170,7 @@ def test_names_that_are_asked_for_do_not_fill_the_memory() -> None:
     names = set()
     for n in range(1500):
         workspace.predict(f"shared |u{n} x\n|b y\n")
-        names.add(len(workspace._asked._readers.text.namespaces))
+        names.add(len(workspace._asked.readers.text.namespaces))
     assert max(names) < 1100
     assert workspace.layout.n_namespaces == 2
 

@@ -234,7 +234,7 @@ class Decisions:
         """
         weights: list[float] = pmf.tolist()
         action = draw_index(weights, self._random.random())
-        if event_id is None:
+        if new := event_id is None:
             event_id = next(self._ids)
         elif not is_id(event_id):
             raise InputError(
@@ -244,7 +244,7 @@ class Decisions:
             raise InputError(f"event {event_id!r} waits for its reward: give another id")
         if self._log is not None:
             self._log.decision(event_id, event.context, event.actions, action, weights)
-        self.waiting.add(event_id, event, action, weights[action])
+        self.waiting.add(event_id, event, action, weights[action], new=new)
         named = type(actions) is not list and isinstance(actions, Mapping)
         action_id = list(actions)[action] if named else action
         return Choice(action, action_id, weights[action], pmf, event_id)

@@ -129,11 +129,14 @@ class Pending:
         """Return whether a decision waits."""
         return self._waiting.get(event_id) is not None
 
-    def add(self, event_id: str, event: EncodedEvent, action: int, probability: float) -> None:
-        """Add a decision, with an id of which no decision waits, to the waiting ones."""
+    def add(
+        self, event_id: str, event: EncodedEvent, action: int, probability: float, *, new: bool = False
+    ) -> None:
+        """Add a decision, with an id of which no decision waits; a `new` id was never used before."""
         self._now = now = self._clock()
         decision = PendingDecision(event, action, probability, now + self.time_to_live)
-        self._waiting.begin(event_id, decision, wait=self.time_to_live)
+        begin = self._waiting.add if new else self._waiting.begin
+        begin(event_id, decision, wait=self.time_to_live)
 
     def find(self, event_id: str) -> PendingDecision:
         """Return a waiting decision."""

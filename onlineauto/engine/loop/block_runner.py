@@ -192,10 +192,20 @@ class BlockRunner:
                 self._one = one = self._bind(model, reader)
             if one is None or not one.run():
                 return None
-        if one.ended:
-            if one.searches and self._decides:
-                searching.n_events += 1
-            return one
+        searches = one.searches and self._decides
+        while not one.ended:
+            if not searches or searching.is_due(one.cursor):
+                self._finish_as_block(one, reader, model, found)
+                return one
+            one.resume()
+        if searches:
+            searching.n_events += 1
+        return one
+
+    def _finish_as_block(
+        self, one: OneEvent, reader: ReadsOne, model: Predicting, found: Diagnostics
+    ) -> None:
+        """Let the search decide on the signal at which a single event stopped, and finish it as a block."""
         self._wide, self._stopped = [], False
         block, holdout = reader.make_block(), np.zeros(1, bool)
         simple = model.parts.task.shape == Shape.SIMPLE
@@ -204,7 +214,6 @@ class BlockRunner:
         if errors := report(self._wide, block, found, stopped=self._stopped, limit=self._memory.limit):
             raise errors.pop()
         one.finish(make_outcomes(block, holdout, one.results, simple=simple).one_prediction())
-        return one
 
     def prepare(self) -> None:
         """Compile or load the machine code for learning a block; `plan` lists the programs by this."""

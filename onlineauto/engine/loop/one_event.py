@@ -12,7 +12,7 @@ import numpy as np
 
 from onlineauto.engine.loop.buffers import NO_AHEAD
 from onlineauto.engine.loop.run_kernels import EventReport, Single, read_single, run_single
-from onlineauto.engine.records.loop import ROW, Results
+from onlineauto.engine.records.loop import ROW, Cursor, LoopSignal, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.layout import most_spans
 from onlineauto.features.records import NO_SLOTS, Stream
@@ -69,6 +69,7 @@ class OneEvent:
             room=features + 1,
             slots=NO_SLOTS,
         )
+        self._simple = task.shape == Shape.SIMPLE
         limit = task.n_actions if task.shape == Shape.CB else len(buffers.score)
         self.results = Results(
             rows=np.zeros(1, ROW),
@@ -85,7 +86,8 @@ class OneEvent:
         capacities[FEATURES] = features
         capacities[WIDEST] = _widest(layout, min(len(buffers.cell), layout.max_crossed // limit))
         sealed = context, Sealed(stream), Sealed(self.results)
-        encoded = reader.encoded() if isinstance(reader, MappingReader) else None
+        self._reader = reader if isinstance(reader, MappingReader) else None
+        encoded = None if self._reader is None else self._reader.encoded()
         event = Single(
             loop=cast("Any", loop).address(*sealed, self.cursor, 1, mode),
             mode=mode,
@@ -104,6 +106,8 @@ class OneEvent:
         self._predicted = memoryview(event.prediction)  # type: ignore[arg-type]
         self._outlier = memoryview(self.results.rows["outlier"])
         self._sizes = reader.sizes
+        self._loop = loop, *sealed, self.cursor, 1, mode
+        self._resume: Bound | None = None
         self._run = Bound(run_single, *sealed, event)
         self._run_brief = Bound(run_single, *sealed, event, brief=True)
         self._encoded: type[EncodedEvent] | None = None
@@ -112,7 +116,12 @@ class OneEvent:
             self._encoded, self._encode = encoded.of_type, encoded.encode
             self._data = memoryview(encoded.data)  # type: ignore[arg-type]
             self._most_bytes = min(encoded.most_bytes, _BRIEF_BYTES)
-            self._run_encoded = Bound(read_single, 0, encoded.records, *sealed, event, varying=0, brief=True)
+            self._run_encoded, self._run_outcome = (
+                Bound(
+                    read_single, 0, encoded.records, *sealed, event._replace(read=read), varying=0, brief=True
+                )
+                for read in (encoded.kernel, encoded.outcome_kernel)
+            )
 
     def run(self) -> bool:
         """Run the loop over the event in the records; return False, and do nothing, if that is impossible."""
@@ -120,18 +129,39 @@ class OneEvent:
         return self._report[_RAN] == 1
 
     def read_and_run(self, event: Any) -> bool:
-        """Read and run a small ordinary mapping in one call of a kernel; return False if it was not run."""
+        """Read and run a small ordinary mapping in one call of a kernel; return False if it was not run.
+
+        Of an event that the reader read last without its outcome, only the outcome is read.
+        """
         data = event.data if type(event) is self._encoded else self._encode(event)
-        if data is None or (end := len(data)) > self._most_bytes:
+        reader = self._reader
+        if reader is None or data is None or len(data) > self._most_bytes:
             return False
-        self._data[:end] = data
-        self._run_encoded(end)
-        return self._report[_RAN] == 1
+        unread, run = data, self._run_encoded
+        if type(event) is self._encoded and event.asked is not None and event.asked is reader.last:
+            unread, run = event.known, self._run_outcome
+        end = len(unread)
+        self._data[:end] = unread
+        run(end)
+        ran = self._report[_RAN] == 1
+        reader.last = data if ran else None
+        return ran
 
     @property
     def ended(self) -> bool:
         """True if the loop has finished the event, so that no decision is due."""
         return self._report[_ENDED] == 1
+
+    def resume(self) -> None:
+        """Continue the event after a stop at which no decision was due."""
+        if self._resume is None:
+            self._resume = Bound(*self._loop)
+        self._resume()
+        if self.cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END:
+            rows, n = self.results.rows, self.results.rows["n_actions"][0]
+            prediction = np.empty(n, np.float32)
+            prediction[self.results.action[:n]] = self.results.score[:n]
+            self.finish(rows["prediction"] if self._simple else prediction)
 
     def finish(self, prediction: NDArray[np.float32]) -> None:
         """Record that the event was finished as a block, with this prediction."""

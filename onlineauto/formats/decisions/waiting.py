@@ -190,7 +190,8 @@ class Finished(Generic[Entry]):
                 self.old, self.old_until = {}, -math.inf
         self.old.pop(event_id, None)
         self.young[event_id] = entry
-        self.young_until = max(self.young_until, deadline)
+        if deadline > self.young_until:
+            self.young_until = deadline
         return forgotten
 
     def replace(self, event_id: str, entry: Entry) -> None:

@@ -26,19 +26,22 @@ _HEAD = 5
 class EncodedEvent:
     """A context and actions as Python values, and their encoding that a kernel reads.
 
-    `data` is None if the type of a value is not a built-in type of Python.
+    `data` is None if the type of a value is not a built-in type of Python. An event with an outcome has the
+    encoding without it as `asked`, and the encoded outcome alone as `known`.
 
     >>> event = EncodedEvent({"user": "tom"}, [{"article": "politics"}, {"article": "sports"}])
     >>> event.with_outcome(1, cost=-1.0, probability=0.5).mapping()["chosen"]
     1
     """
 
-    __slots__ = ("_outcome", "actions", "context", "data")
+    __slots__ = ("_outcome", "actions", "asked", "context", "data", "known")
     data: bytes | None
+    known: bytes
 
     def __init__(self, context: dict[str, Any], actions: list[Any]) -> None:
         self.context, self.actions = context, actions
         self._outcome: tuple[Any, ...] = _NO_OUTCOME
+        self.asked: bytes | None = None
         try:  # like `marshal_values`, without its call, since every decision does this
             self.data = dumps((context, actions, *_NO_OUTCOME), _VERSION)
         except ValueError:
@@ -58,18 +61,14 @@ class EncodedEvent:
         event = object.__new__(EncodedEvent)
         event.context, event.actions = self.context, self.actions
         event._outcome = outcome = (chosen, _MISSING, cost, probability, _MISSING, _MISSING, _MISSING)
-        encoded = self.data
-        if encoded is None:
-            event.data = None
-        elif (
-            type(chosen) is int and type(cost) is float and type(probability) is float and chosen < _MOST_INT
-        ):
-            event.data = encoded[:_OUTCOME_START] + _pack_outcome(
-                b"i", chosen, b".g", cost, b"g", probability, b"..."
-            )
+        event.asked = encoded = self.data
+        if type(chosen) is int and type(cost) is float and type(probability) is float and chosen < _MOST_INT:
+            event.known = _pack_outcome(b"i", chosen, b".g", cost, b"g", probability, b"...")
+        elif known := marshal_values(outcome):
+            event.known = known[_HEAD:]
         else:
-            known = marshal_values(outcome)
-            event.data = known and encoded[:_OUTCOME_START] + known[_HEAD:]
+            event.asked = encoded = None
+        event.data = None if encoded is None else encoded[:_OUTCOME_START] + event.known
         return event
 
     def mapping(self) -> dict[str, Any]:

@@ -333,6 +333,16 @@ def _read_label(text: Text, p: int, multiline: bool, lines: Records) -> int:
 
 
 @entry_kernel
+def read_outcome(data: NDArray[np.uint8], end: int, reader: Reader, sizes: NDArray[np.int64]) -> None:
+    """Read the encoded outcome ``data[:end]`` of the event with actions that was read last, without one."""
+    state, lines = reader.state[0], reader.lines
+    text = Text(data, reader.marks, end, reader.rules[0], state)
+    n_actions = state.lines - 1 if lines[0].shared else state.lines
+    sizes[FINE] = _read_outcome(text, 0, n_actions, reader) >= 0
+    lines[state.lines].cost = state.costs
+
+
+@entry_kernel
 def read_event(data: NDArray[np.uint8], end: int, reader: Reader, sizes: NDArray[np.int64]) -> None:
     """Read the encoded event ``data[:end]`` into records that are large enough for it.
 

@@ -24,6 +24,7 @@ _WHOLE = 2.0**53
 """Floats below this one are exact if they are whole."""
 _NUMBERS = frozenset({bool, int, float})
 """Types that are found to be numbers sooner than by `Real`."""
+_NO_NUMBERS = frozenset({str, list, type(None)})
 
 
 def identity(namespace: object, column: object) -> str:
@@ -106,6 +107,23 @@ def numbers_in(features: Any, namespace: object = ...) -> list[str]:
         elif kind in _NUMBERS or isinstance(value, Real) or isinstance(plain(value), Real):
             columns.append(identity(name if namespace is ... else namespace, name))
     return columns
+
+
+def has_new_numbers(features: Any, noted: set[tuple[str, str]]) -> bool:
+    """Return whether `numbers_in` may list columns that are not `noted`, by namespace, and note these."""
+    if type(features) is not dict:
+        return True
+    new = False
+    for name, value in features.items():
+        if type(value) is str:
+            continue
+        for column, item in value.items() if type(value) is dict else ((name, value),):
+            kind = type(item)
+            if kind not in _NO_NUMBERS and (kind not in _NUMBERS or (name, column) not in noted):
+                new = True
+                if kind in _NUMBERS and type(name) is type(column) is str:
+                    noted.add((name, column))
+    return new
 
 
 def numbers_in_event(event: Mapping[str, Any]) -> list[str]:

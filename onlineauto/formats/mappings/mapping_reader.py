@@ -18,7 +18,7 @@ from onlineauto.formats.mappings.encoded_event import (
     values_of,
     with_lists,
 )
-from onlineauto.formats.mappings.event_kernels import read_event
+from onlineauto.formats.mappings.event_kernels import read_event, read_outcome
 from onlineauto.formats.mappings.identities import name_values
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import named_block, named_event
@@ -47,6 +47,7 @@ class EncodedReading(NamedTuple):
     of_type: type[EncodedEvent] | None  # events of this type have their encoding as `data`
     encode: Callable[[Any], bytes | None]  # for all others
     kernel: int  # address of `read_event`
+    outcome_kernel: int  # address of `read_outcome`
     data: NDArray[np.uint8]  # the encoded event, and as much free space after it
     most_bytes: int  # maximum size of an event
     records: Sealed[Reader]
@@ -91,6 +92,7 @@ class MappingReader(RecordReader):
         self.identities, self.read_by = identities, self._names.rules
         self._actions = actions
         self._bound: _Bound | None = None
+        self.last: bytes | None = None  # the encoded event in the records
         self._enlarge(_FIRST_BYTES)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -108,6 +110,7 @@ class MappingReader(RecordReader):
         view, sizes, read, _ = self._bound or self._bind()
         view[:end] = data
         read(end)
+        self.last = data if sizes[FINE] else None
         names = sizes[NAMES]
         if names != len(self.namespaces.names):
             self._collect_names()
@@ -144,9 +147,9 @@ class MappingReader(RecordReader):
         buffer, sizes, records = self._buffer, self.sizes, Sealed(self.records)
         arguments = buffer, 0, records.record, sizes
         read = Bound(read_event, *arguments, varying=1, brief=self._most_bytes <= _BRIEF)
-        address = cast("Any", read_event).address(*arguments)
+        event, outcome = (cast("Any", each).address(*arguments) for each in (read_event, read_outcome))
         of_type = EncodedEvent if self._actions else None
-        reading = EncodedReading(of_type, self.encode, address, buffer, self._most_bytes, records)
+        reading = EncodedReading(of_type, self.encode, event, outcome, buffer, self._most_bytes, records)
         self._bound = bound = _Bound(buffer.data, sizes.data, read, reading)
         return bound
 

@@ -17,7 +17,7 @@ import pyarrow
 import pytest
 
 from onlineauto import AutoML, AutoMLRegressor, InputError
-from onlineauto.formats.mappings.identities import numbers_in
+from onlineauto.formats.mappings.identities import has_new_numbers, numbers_in
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.mappings.values import plain, whole_number
 
@@ -161,3 +161,15 @@ def test_columns_of_numbers_are_found_in_nested_mappings() -> None:
     features = {"u": {"a": {"b": 1, "c": "x"}, "d": math.nan, "e": np.float32(2)}, "f": True, "g": "y"}
     assert numbers_in(features) == ["a^b", "u^d", "u^e", "f^f"]
     assert numbers_in({"u": [1], "v": None, "w": MappingProxyType({"x": Decimal(1)})}) == ["w^x"]
+
+
+def test_noted_columns_of_numbers_need_not_be_listed_again() -> None:
+    noted: set[tuple[str, str]] = set()
+    features = {"u": {"a": 1, "b": "x", "c": None}, "f": True, "g": "y", "h": [1]}
+    assert has_new_numbers(features, noted)
+    assert noted == {("u", "a"), ("f", "f")}
+    assert not has_new_numbers(features, noted)
+    assert not has_new_numbers({"u": {"a": None, "b": "y"}, "f": 2.5}, noted)
+    for new in ({"u": {"b": 1}}, {"a": 1}, {"u": {"a": {"b": 1}}}, {"u": {"a": Decimal(1)}}, {"u": 1}):
+        assert has_new_numbers(new, noted)
+    assert has_new_numbers(MappingProxyType({}), noted)
