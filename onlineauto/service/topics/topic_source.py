@@ -76,7 +76,7 @@ class TopicLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
     raw: bytes | None = None
 
 
-class _Message(msgspec.Struct):
+class _Message(msgspec.Struct, gc=False):
     """The members of a message that the join reads, with those that only a service's own log has."""
 
     passed: ClassVar[float] = 0.0
@@ -87,8 +87,8 @@ class _Message(msgspec.Struct):
     event_id: str = msgspec.field(name="EventId", default="")
     reward: float | None = msgspec.field(name="RewardValue", default=None)
     key: str = msgspec.field(name="RewardId", default="")
-    ranked: list[int] = msgspec.field(name="a", default_factory=list)
-    probabilities: list[float] = msgspec.field(name="p", default_factory=list)
+    ranked: tuple[int, ...] = msgspec.field(name="a", default=())
+    probabilities: tuple[float, ...] = msgspec.field(name="p", default=())
     source: str = msgspec.field(name="Source", default="")
     behind: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)] = msgspec.field(name="Behind", default=0)
 
