@@ -185,7 +185,7 @@ class Field:
         """Return the used part of an array: a view, or a copy of the entries of a sparse axis."""
         if self.is_emptied(array):
             return array
-        parts = map(used.get, self.axes)  # of a number, none
+        parts = [used.get(axis) if isinstance(axis, str) else None for axis in self.axes]
         return array[tuple([part if isinstance(part, np.ndarray) else slice(part) for part in parts])]
 
     def read_into(self, array: NDArray[Any], stored: Stored, name: str) -> None:

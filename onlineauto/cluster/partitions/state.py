@@ -185,7 +185,7 @@ def take_rows(table: TableArrays, rows: NDArray[np.int64]) -> TableCells:
 
 
 def _entries(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
-    """Return a copy of rows of an array, several times as fast as by an index; of a transposed one by plane."""
+    """Return a copy of rows of an array; `take` is several times as fast as an index."""
     if array.flags.c_contiguous:
         return array.take(rows, axis=0)
     return array.T.take(rows, axis=-1).T
