@@ -178,6 +178,7 @@ def serve(
         app.connections.limits = limits
         sys.setswitchinterval(_SWITCH)
         gc.collect()
+        trim_memory()  # a warm-up has learnt and ranked with another model
         gc.freeze()  # later collections skip today's objects, so they pause a rank for less time
         about = {
             "event": "serving",

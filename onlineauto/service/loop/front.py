@@ -408,7 +408,9 @@ class Front:
         request = one.request
         one.seed = seed_of(self.app, request.event_id)
         excluded = request.excluded
-        one.out = out = [index for index, name in enumerate(request.ids) if name in excluded] if excluded else []
+        one.out = out = (
+            [index for index, name in enumerate(request.ids) if name in excluded] if excluded else []
+        )
         if one.certain >= 0:
             choice = certain_choice(one.certain, len(request.ids))
         elif one.mode == "online":
