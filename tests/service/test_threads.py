@@ -18,9 +18,10 @@ from onlineauto.service.http.app import _follow, _learn, application
 from onlineauto.service.http.endpoint import Waiting
 from onlineauto.service.learning.evaluate import join_log_lines
 from onlineauto.service.learning.learner import MOST_RECORDS, LogLearner
-from onlineauto.service.log.segment_log import PART_BYTES, SegmentLog, read_record
+from onlineauto.service.log.segment_log import SegmentLog, read_record
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.options import PART_BYTES
 from onlineauto.service.ranking import is_drawn, read_answer
 from onlineauto.service.refused import RefusedError
 from tests.service.in_process import InProcessClient

@@ -60,10 +60,10 @@ from onlineauto.service.http.wire import (
 )
 from onlineauto.service.learning.evaluate import evaluate_policies
 from onlineauto.service.learning.learner import MOST_RECORDS
-from onlineauto.service.log.segment_log import PART_BYTES, RecordsAnswer
+from onlineauto.service.log.segment_log import RecordsAnswer
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.loop.slots import activate_slots, after_all, rank_slots, reward_slots, slot_id
-from onlineauto.service.options import DEFAULT_LOOP, RECORDED_BY
+from onlineauto.service.options import DEFAULT_LOOP, PART_BYTES, RECORDED_BY
 from onlineauto.service.ranking import check_cost
 from onlineauto.service.refused import RefusedError
 

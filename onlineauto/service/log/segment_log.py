@@ -55,8 +55,6 @@ in the order of their lines."""
 _BLANKS: Final = 1 << 20
 """Length in bytes of a line of blanks, which a reader of the log skips as a damaged record."""
 
-PART_BYTES: Final = 1 << 19
-"""Maximum number of bytes of a log in one request of ``POST /v1/records``."""
 _TAIL: Final = len(b',"crc":"00000000"}\n')
 _DECODER = msgspec.json.Decoder(LogRecord)
 

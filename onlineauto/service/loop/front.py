@@ -407,10 +407,7 @@ class Front:
         """Choose an action by the model, or choose the baseline."""
         request = one.request
         one.seed = seed_of(self.app, request.event_id)
-        excluded = request.excluded
-        one.out = out = (
-            [index for index, name in enumerate(request.ids) if name in excluded] if excluded else []
-        )
+        one.out = out = [index for index, name in enumerate(request.ids) if name in request.excluded]
         if one.certain >= 0:
             choice = certain_choice(one.certain, len(request.ids))
         elif one.mode == "online":

@@ -21,18 +21,11 @@ from onlineauto.service.client import ServiceAddress, message_in
 from onlineauto.service.join.join import Join, JoinSettings, replay
 from onlineauto.service.join.settings import read_settings
 from onlineauto.service.learning.learner import Published
-from onlineauto.service.log.segment_log import (
-    PART_BYTES,
-    RecordsAnswer,
-    SegmentLog,
-    call_all,
-    read_record,
-    sealed,
-)
+from onlineauto.service.log.segment_log import RecordsAnswer, SegmentLog, call_all, read_record, sealed
 from onlineauto.service.loop.folder import FolderLock, claim_folder
 from onlineauto.service.loop.front import Front, SteadyClock, ignore_completion
 from onlineauto.service.loop.warm_up import warm_predictor
-from onlineauto.service.options import Limits
+from onlineauto.service.options import PART_BYTES, Limits
 from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.workspace import Workspace
 
