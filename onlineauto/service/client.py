@@ -17,6 +17,7 @@ import msgspec
 
 from onlineauto.errors import InputError, short_repr
 from onlineauto.formats.mappings.values import plain, plain_tree
+from onlineauto.service.options import RECORDED_BY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 _LOG: Final = logging.getLogger("onlineauto.service")
-RECORDED_BY: Final = ("recorded-by", "onlineauto")
-"""The header of an answer without a body, which an empty answer of a proxy does not have."""
 _UNREADABLE: Final = (ValueError, LookupError, RecursionError, msgspec.MsgspecError)
 Result = TypeVar("Result")
 

@@ -35,6 +35,10 @@ DEFAULT_LOOP: Final = "default"
 """The name of the loop whose folder is that of the service."""
 LOOP_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 """The names that other loops can have."""
+PART_BYTES: Final = 1 << 19
+"""Maximum number of bytes of a log in one request of ``POST /v1/records``."""
+RECORDED_BY: Final = ("recorded-by", "onlineauto")
+"""The header of an answer without a body, which an empty answer of a proxy does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

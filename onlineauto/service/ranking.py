@@ -65,14 +65,15 @@ def context_of(request: RankRequest, limits: Limits, known_namespaces: set[str])
     text = _encode_simple(request, limits, known_namespaces) or _encode_checked(
         request, limits, known_namespaces
     )
-    if text.count(b'"_') > 1 + len(request.ids) or _ESCAPED.search(text):
+    if text.count(b'"_') > 1 + len(request.ids) or (b"\\u005" in text and _ESCAPED.search(text)):
         _refuse_hidden(msgspec.json.decode(text), top=True)
     if b"\n" in text or b"\r" in text:
         text = text.replace(b"\n", b" ").replace(b"\r", b" ")
     if not text.isascii():
         _check_encoding(text)
-    if text.count(b",") + text.count(b"{") + text.count(b"[") + text.count(b" ") > limits.features:
-        _check_features(msgspec.json.decode(text), limits.features)
+    most = limits.features
+    if len(text) > most and sum(map(text.count, (b",", b"{", b"[", b" "))) > most:
+        _check_features(msgspec.json.decode(text), most)
     return text
 
 
@@ -88,9 +89,12 @@ def _encode_simple(request: RankRequest, limits: Limits, known_namespaces: set[s
     if len(context) > most or not _is_ordinary(context, known_namespaces):
         return b""
     for event_id, action in zip(request.ids, request.actions, strict=True):
-        if len(action) != 1 or len(action[0]) > most or not _is_ordinary(action[0], known_namespaces):
+        features = action[0] if len(action) == 1 else None
+        if features is None or len(features) > most:
             return b""
-        objects.append({"_tag": event_id, **action[0]})
+        if not features.keys() <= known_namespaces and not _is_ordinary(features, known_namespaces):
+            return b""
+        objects.append({"_tag": event_id, **features})
     return _ENCODER.encode({**context, "_multi": objects})
 
 
@@ -129,11 +133,12 @@ def _check_ids(request: RankRequest, limits: Limits) -> None:
         raise RefusedError(
             f"there are {len(request.ids)} actions; at most {limits.actions} are accepted", status=413
         )
-    most = limits.name_bytes
-    for name in (request.event_id, *request.ids):
-        if not name or (4 * len(name) > most and len(name.encode()) > most):
-            what = "event id" if name == request.event_id else "id of an action"
-            raise RefusedError(f"the {what} has 1 to {most} bytes, not {len(name.encode())}")
+    most, names = limits.name_bytes, (request.event_id, *request.ids)
+    if not all(names) or 4 * max(map(len, names)) > most:
+        for name in names:
+            if not 1 <= len(name.encode()) <= most:
+                what = "event id" if name == request.event_id else "id of an action"
+                raise RefusedError(f"the {what} has 1 to {most} bytes, not {len(name.encode())}")
     if len(request.unit.encode()) > most:
         raise RefusedError(f"the unit has {len(request.unit.encode())} bytes; at most {most} are accepted")
     if len(set(request.ids)) < len(request.ids):

@@ -23,7 +23,7 @@ from onlineauto.errors import OptionError
 from onlineauto.options import Configuration
 from onlineauto.service.client import Client
 from onlineauto.service.http import loop_sites as hosting
-from onlineauto.service.http.endpoint import RequestBatch, RequestGuard, SharedRoom, Waiting
+from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuard, SharedRoom, Waiting
 from onlineauto.service.http.loops import LoopsApplication, loops_application
 from onlineauto.service.http.server import open_loop
 from onlineauto.service.http.status import MOST_LABELS
@@ -273,6 +273,19 @@ def test_the_folder_of_a_removed_loop_is_kept(serve: Serve) -> None:
     folder.rename(client.folder / "old")
     client = serve()
     assert client.loop("old")["ranked"] == 1
+
+
+def test_a_head_is_checked_again_once_its_loop_is_paused_or_removed(serve: Serve) -> None:
+    client = serve()
+    client.create("shop")
+    endpoint, _ = client.app.find(b"POST", b"/v1/loops/shop/rank")
+    assert isinstance(endpoint, Endpoint)
+    accepts = [endpoint.accepts(0)]
+    for state in ("paused", "active"):
+        client.patch("/v1/loops/shop", json={"state": state})
+        accepts.append(endpoint.accepts(0))
+    client.delete("/v1/loops/shop")
+    assert [*accepts, endpoint.accepts(0)] == [True, False, True, False]
 
 
 def handle(client: LoopsClient, *requests: tuple[str, str]) -> list[Any]:

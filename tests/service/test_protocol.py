@@ -13,7 +13,7 @@ import sys
 import time
 import tracemalloc
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -29,10 +29,9 @@ from onlineauto.service.http.http_protocol import (
     HttpProtocol,
     most_connections,
 )
-from onlineauto.service.http.tokens import Tokens
+from onlineauto.service.http.tokens import Tokens, add_token
 from onlineauto.service.http.wire import Reply
 from onlineauto.service.options import Limits
-from onlineauto.service.refused import RefusedError
 from tests.service.in_process import InProcessClient
 from tests.service.serving import Service
 from tests.waiting import PATIENCE, until
@@ -169,34 +168,45 @@ def test_a_repeated_head_has_the_same_answer_in_any_pieces(service: Service) -> 
         assert status(connection, request(rank("head-8"))) == 200
 
 
-def test_a_repeated_head_needs_a_token_that_still_holds() -> None:
-    class Revoked(Tokens):
-        holds = True
+def test_a_repeated_head_needs_a_token_that_still_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onlineauto.service.http.tokens._LOOK", 0.0)
+    path = tmp_path / "tokens"
+    authorization = f"Authorization: Bearer {add_token(path, ['rank'])}\r\n".encode()
+    done: list[tuple[str, int, float]] = []
+    parsed: list[bytes] = []
+    wire = Wire()
 
-        def check(self, headers: Mapping[str, str], scope: str, loop: str | None = None) -> None:
-            if not self.holds:
-                raise RefusedError(f"{scope} {loop}: {dict(headers)}", status=401)
+    class Protocol(HttpProtocol):
+        def _feed(self, data: bytes) -> None:
+            parsed.append(data)
+            super()._feed(data)
 
     async def answer(request: Request) -> Reply:
         return Reply.text(request.body.decode())
 
-    tokens, done, wire = Revoked(), [], Wire()
-
     async def main() -> None:
-        guard = RequestGuard(tokens, lambda *counted: done.append(counted))
+        guard = RequestGuard(Tokens(path), lambda *counted: done.append(counted))
         batch = RequestBatch(nullcontext)
         endpoint = Endpoint(guard, answer, name="rank", scope="rank", body_bytes=5, batch=batch)
-        protocol = HttpProtocol(Router({"/v1/rank": {"POST": endpoint}}, Connections(), nullcontext))
+        protocol = Protocol(Router({"/v1/rank": {"POST": endpoint}}, Connections(), nullcontext))
         protocol.connection_made(wire)
-        for body in (b"one", b"two"):
-            protocol.data_received(request(body))
+        for body in (b"one", b"two", b"six"):
+            if body == b"six":
+                path.write_text("")
+            protocol.data_received(request(body, more=authorization))
             await asyncio.sleep(0.01)
-        tokens.holds = False
-        protocol.data_received(request(b"six"))
 
     asyncio.run(main())
     assert [status for _, status, _ in done] == [200, 200, 401]
     assert b"two" in wire.written
+    assert len(parsed) == 2  # "two" has the head of "one"
+
+
+def test_a_service_without_follow_does_not_load_what_only_clients_need() -> None:
+    code = "import sys, onlineauto.service.http.server; sys.exit('httpx' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_half_closed_connection_is_answered(service: Service) -> None:

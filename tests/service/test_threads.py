@@ -21,7 +21,7 @@ from onlineauto.service.learning.learner import MOST_RECORDS, LogLearner
 from onlineauto.service.log.segment_log import SegmentLog, read_record
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
-from onlineauto.service.loop.rank_server import PART_BYTES
+from onlineauto.service.options import PART_BYTES
 from onlineauto.service.ranking import is_drawn, read_answer
 from onlineauto.service.refused import RefusedError
 from tests.service.in_process import InProcessClient
@@ -205,7 +205,7 @@ import sys
 from onlineauto.jit import code
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.front import ignore_completion
-from onlineauto.service.loop.rank_server import warm_up
+from onlineauto.service.loop.warm_up import warm_up
 from tests.service.traffic import rank_request
 from tests.waiting import until
 from onlineauto.workspace.options import REGISTRY

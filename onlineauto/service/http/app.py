@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 import msgspec
 
 from onlineauto.jit import is_compiling
-from onlineauto.service.client import RECORDED_BY
 from onlineauto.service.http.endpoint import Endpoint, RequestBatch, RequestGuard, Router
 from onlineauto.service.http.page import page_reply
 from onlineauto.service.http.personalizer import (
@@ -63,9 +62,8 @@ from onlineauto.service.learning.evaluate import evaluate_policies
 from onlineauto.service.learning.learner import MOST_RECORDS
 from onlineauto.service.log.segment_log import RecordsAnswer
 from onlineauto.service.loop.loop import Loop
-from onlineauto.service.loop.rank_server import PART_BYTES
 from onlineauto.service.loop.slots import activate_slots, after_all, rank_slots, reward_slots, slot_id
-from onlineauto.service.options import DEFAULT_LOOP
+from onlineauto.service.options import DEFAULT_LOOP, PART_BYTES, RECORDED_BY
 from onlineauto.service.ranking import check_cost
 from onlineauto.service.refused import RefusedError
 

@@ -276,13 +276,11 @@ class Endpoint:
                 f"the body has {length} bytes; at most {self.body_bytes} are accepted", status=413
             )
 
-    def accepts(self, request: Request) -> bool:
-        """Return whether `check` does not reject a request."""
-        try:
-            self.check(request)
-        except RefusedError:
-            return False
-        return True
+    def accepts(self, version: int) -> bool:
+        """Return whether a head that `check` has accepted with a version of the tokens is accepted now."""
+        tokens = self.guard.tokens
+        tokens.refresh()
+        return tokens.version == version
 
     def take(self, request: Request) -> None:
         """Answer a whole request that was checked, now or later."""
@@ -367,11 +365,12 @@ def _parts(url: str) -> tuple[str, str | None]:
 
 
 class KnownHead(NamedTuple):
-    """The head of an ordinary request: its headers, its endpoint, and the size of the body behind it."""
+    """The head of an ordinary request that was accepted with a version of the tokens."""
 
     headers: Mapping[str, str]
     endpoint: Endpoint
     body_bytes: int
+    version: int
 
 
 class Router:
@@ -404,11 +403,13 @@ class Router:
     def remember(self, head: bytes, request: Request) -> None:
         """Remember the head of a request, unless something about the request is out of the ordinary."""
         special = request.refusal or request.closes or request.is_http_1_0 or not request.has_body
-        if request.endpoint is None or request.path or special or "expect" in request.headers:
+        endpoint = request.endpoint
+        if endpoint is None or request.path or special or "expect" in request.headers:
             return
         if len(self.heads) >= _MOST_HEADS:
             self.heads.clear()
-        self.heads[head] = KnownHead(request.headers, request.endpoint, len(request.body))
+        version = endpoint.guard.tokens.version
+        self.heads[head] = KnownHead(request.headers, endpoint, len(request.body), version)
 
     def canonical_path(self, path: str) -> str:
         """Return the path under which an endpoint is declared."""

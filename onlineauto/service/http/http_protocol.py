@@ -274,12 +274,12 @@ class HttpProtocol(asyncio.Protocol):
         A client writes the same head for each request, and the parser takes longer than all other steps here.
         """
         end = data.find(b"\r\n\r\n") + 4
-        head, heads = data[:end], self._app.heads
-        known = heads.get(head)
+        head = data[:end]
+        known = self._app.heads.get(head)
         if known is not None and len(data) == end + known.body_bytes:
-            request = Request(known.headers, {}, self._send, data[end:], endpoint=known.endpoint)
-            if known.endpoint.accepts(request):
-                self._queue.append(request)
+            endpoint = known.endpoint
+            if endpoint.accepts(known.version):
+                self._queue.append(Request(known.headers, {}, self._send, data[end:], endpoint=endpoint))
                 return
         self._feed(data)
         if len(self._queue) == 1 and len(data) == end + len((request := self._queue[0]).body):

@@ -319,6 +319,11 @@ class LoopEndpoint(Endpoint):
         super().check(request)
         self._site.check(self.scope)
 
+    def accepts(self, version: int) -> bool:
+        """Return whether a head that `check` has accepted with a version of the tokens is accepted now."""
+        site = self._site
+        return super().accepts(version) and not site.is_removed and site.named.file.state == "active"
+
     def start(self, request: Request) -> None:
         """Answer a request that was admitted, once the loop is open."""
         self._site.start(self, request)

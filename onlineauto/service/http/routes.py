@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from onlineauto.service.client import RECORDED_BY
 from onlineauto.service.http.personalizer import (
     LogProperties,
     ModelProperties,
@@ -46,6 +45,7 @@ from onlineauto.service.learning.evaluate import Estimate
 from onlineauto.service.learning.experiment import ExperimentReport
 from onlineauto.service.learning.learner import ModelVersion
 from onlineauto.service.log.segment_log import RecordsAnswer
+from onlineauto.service.options import RECORDED_BY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

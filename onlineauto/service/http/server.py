@@ -34,8 +34,8 @@ from onlineauto.service.loop.folder import FolderCopy
 from onlineauto.service.loop.lease import Standby, check_shared, is_same_folder
 from onlineauto.service.loop.loop import Every, Loop, service_configuration
 from onlineauto.service.loop.loops import Loops, loop_names
-from onlineauto.service.loop.rank_server import HttpUpstream, RankServer, warm_up
 from onlineauto.service.loop.telemetry import end_telemetry
+from onlineauto.service.loop.warm_up import warm_up
 from onlineauto.service.options import Limits
 from onlineauto.workspace.options import REGISTRY
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from onlineauto.service.log.log_copier import LogCopier
     from onlineauto.service.loop.lease import Lease
     from onlineauto.service.loop.loops import Deliver
+    from onlineauto.service.loop.rank_server import RankServer
     from onlineauto.service.options import ServeOptions
 
 _LOG = logging.getLogger("onlineauto.service")
@@ -180,6 +181,7 @@ def serve(
         app.connections.limits = limits
         sys.setswitchinterval(_SWITCH)
         gc.collect()
+        trim_memory()  # a warm-up has learnt and ranked with another model
         gc.freeze()  # later collections skip today's objects, so they pause a rank for less time
         about = {
             "event": "serving",
@@ -333,6 +335,8 @@ def open_loop(
 
 def _rank_server(folder: str, options: ServeOptions, waiting: Waiting) -> RankServer:
     """Return a rank server; its token for the learner is read from the environment."""
+    from onlineauto.service.loop.rank_server import HttpUpstream, RankServer
+
     assert options.follow is not None
     return RankServer(
         folder,

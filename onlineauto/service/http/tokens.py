@@ -50,17 +50,21 @@ class Tokens:
         self._next_look = 0.0
         self._known: list[_Token] = []
         self._required, self.problem = False, ""
+        self.version = 0
         if self._path is not None and self._path.exists():
             self._stamp, self._known = _stamp_of(self._path), _tokens_of(self._path)
             self._required = bool(self._known)
 
     def __bool__(self) -> bool:
         """Return whether requests need a token: the file has tokens, or had some."""
-        self._refresh()
+        self.refresh()
         return self._required
 
-    def _refresh(self) -> None:
-        """Read the file again if it has changed; a damaged file leaves the earlier tokens, if any."""
+    def refresh(self) -> None:
+        """Read the file again if it has changed; a damaged file leaves the earlier tokens, if any.
+
+        `version` changes with the tokens, so the result of a check holds for the same version.
+        """
         now = time.monotonic()
         if self._path is None or now < self._next_look:
             return
@@ -69,12 +73,14 @@ class Tokens:
             stamp = _stamp_of(self._path)
             if stamp == self._stamp and not self.problem:
                 return
+            self.version += 1
             self._stamp = stamp
             self._known = [] if stamp is None and not self._required else _tokens_of(self._path)
         except FileNotFoundError:  # the tokens hold without their file
             self.problem = ""
             return
         except (OSError, InputError) as error:
+            self.version += 1
             if isinstance(error, OSError):
                 self._known = []
             self._required = True

@@ -456,7 +456,8 @@ class GroupCommit:
         self.groups = 0
         self._lines: list[bytes] = []
         self._waiting: list[Done] = []
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._closing = self._is_writing = False
         self._together = 0
         self._mean_seconds = 0.0
@@ -470,7 +471,7 @@ class GroupCommit:
 
     def submit(self, line: bytes, done: Done) -> int:
         """Queue a line and its callback; return the position that the line will have."""
-        with self._changed:
+        with self._lock:
             if self.failed is not None or self._closing:
                 raise InputError(f"the log accepts no more records: {self.failed or 'it is closed'}")
             position = self.position
@@ -492,19 +493,19 @@ class GroupCommit:
             if self._mean_seconds < _FAST and self.failed is None:
                 self._write_group(call_all)
             else:
-                with self._changed:
+                with self._lock:
                     self._changed.notify()
 
     def close(self) -> None:
         """Write all queued lines, and end the thread; the caller of a lost line has its error."""
-        with self._changed:
+        with self._lock:
             self._closing = True
             self._changed.notify()
         self._thread.join()
 
     def _run(self) -> None:
         while True:
-            with self._changed:
+            with self._lock:
                 if self.failed is not None:
                     self._changed.wait_for(lambda: self._closing, _RETRY)
                 self._changed.wait_for(lambda: (self._lines or self._closing) and not self._is_writing)
@@ -515,14 +516,14 @@ class GroupCommit:
 
     def _write_group(self, deliver: Callable[[Sequence[Done], Exception | None], object]) -> None:
         """Write the queued lines, unless another thread does; lines that cannot be written stay queued."""
-        with self._changed:
+        with self._lock:
             if self._is_writing or not self._lines:
                 return
             self._is_writing = True
             lines, self._lines = self._lines, []
             waiting, self._waiting = self._waiting, []
         is_written = self._write(lines)
-        with self._changed:
+        with self._lock:
             self._is_writing = False
             if not is_written:  # records that arrived during the write join the next attempt
                 self._lines = lines + self._lines

@@ -379,7 +379,7 @@ class Front:
         parts = self.join.parts_of(event_id, keyed=keyed)
         if parts >= self.limits.parts:
             raise RefusedError(f"event {event_id!r} has {parts} rewards already", status=429)
-        early = 0 if self.join.is_known(event_id) else self.join.early
+        early = 0 if parts < 0 or self.join.is_known(event_id) else self.join.early
         self._check_room(early, "rewards wait for their decisions", now)
 
     def _check_room(self, pending: int, what: str, now: float) -> None:
@@ -390,7 +390,8 @@ class Front:
                 status=429,
                 retry_after=min(max(self.join.next_end - self.join.time_at(now), 1.0), 60.0),
             )
-        self.check_queue(1)
+        if self.queued >= self.limits.queue:
+            self.check_queue(1)
 
     def _read(self, one: Ranking) -> None:
         """Read the costs that actions declare, and encode the context of a request."""
@@ -522,6 +523,8 @@ def _step(step: Callable[[Ranking], None], turn: Sequence[Ranking]) -> None:
 
 def _predict_many(turn: Sequence[Ranking]) -> None:
     """Compute the probabilities for all ranks of a turn in one block, if there are enough of one model."""
+    if len(turn) < _BLOCK:
+        return
     together = [
         one for one in turn if one.error is None and one.published is turn[0].published and not one.price
     ]

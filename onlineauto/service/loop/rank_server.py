@@ -7,7 +7,6 @@ also start while the learner is away.
 
 from __future__ import annotations
 
-import io
 import logging
 import secrets
 from pathlib import Path
@@ -22,58 +21,27 @@ from onlineauto.service.client import ServiceAddress, message_in
 from onlineauto.service.join.join import Join, JoinSettings, replay
 from onlineauto.service.join.settings import read_settings
 from onlineauto.service.learning.learner import Published
-from onlineauto.service.learning.values import Values
 from onlineauto.service.log.segment_log import RecordsAnswer, SegmentLog, call_all, read_record, sealed
 from onlineauto.service.loop.folder import FolderLock, claim_folder
 from onlineauto.service.loop.front import Front, SteadyClock, ignore_completion
-from onlineauto.service.options import Limits
+from onlineauto.service.loop.warm_up import warm_predictor
+from onlineauto.service.options import PART_BYTES, Limits
 from onlineauto.workspace.model_file import replace_file
-from onlineauto.workspace.run import Run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from onlineauto.options import Configuration
     from onlineauto.service.log.segment_log import Done
-    from onlineauto.workspace.predictor import Predictor
 
 _LOG = logging.getLogger("onlineauto.service")
-PART_BYTES = 1 << 19
-"""Maximum number of bytes of the log in one request."""
 _SETTINGS = 1.0
 """Seconds after which a learner without a new model is asked for its settings."""
 _KEPT: Final = 30.0
 """Seconds between two models that are saved in the folder."""
 
 Answer = TypeVar("Answer", bound=msgspec.Struct)
-
-_LABEL: Final = b'{"_label_cost":-1,"_label_probability":0.5,"_label_Action":1,"_labelIndex":0,'
-_EVENT: Final = b'"a":[1,2],"p":[0.5,0.5],"c":{"u":{"x":1},"_multi":[{"a":{"y":1}},{"a":{"z":1}}]}}\n'
-
-
-def warm_up(configuration: Configuration) -> None:
-    """Rank, learn and evaluate a little with a temporary model."""
-    workspace, values = Workspace(configuration=configuration), Values()
-    for count in (4, 1):  # a single event has other kernels than a block
-        lines = (_LABEL + _EVENT) * count
-        run = Run(workspace, iter(list(workspace.read(lines))))
-        for _, outcomes in run:
-            values.take(outcomes, explored=True)
-        warm_predictor(workspace.predictor())
-    values.values()
-    workspace.save(io.BytesIO(), predict_only="ensemble")
-
-
-def warm_predictor(predictor: Predictor, names: Sequence[str] = ("u", "a")) -> None:
-    """Rank once without effect; a predictor uses its fast path for the namespaces that it knows, `names`."""
-    if not names:
-        return
-    shared, own = ({name: {"x": 1}} for name in (names[0], names[-1]))
-    event = msgspec.json.encode({"c": {**shared, "_multi": [own, own]}}) + b"\n"
-    for _ in range(3):
-        predictor.predict(event)
 
 
 class _Status(msgspec.Struct):
