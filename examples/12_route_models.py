@@ -70,7 +70,7 @@ def ask(url: str, count: int) -> None:
                 client.post("/v1/feedback", json=feedback).raise_for_status()
     for model, name in enumerate(MODELS):
         score, cost = SCORES[prompts, model].mean(), 1000 * DOLLARS[prompts, model].mean()
-        print(f"always {name:22}: {score:.3f}, {cost:7.3f} dollars for 1,000 prompts")
+        print(f"always {name:22}: {score:.3f}, {cost:7.3f} dollars")
     half = slice(count // 2, None)
     for what, part in (("routed", slice(None)), ("routed, second half", half)):
         score = SCORES[prompts[part], chosen[part]].mean()
@@ -89,7 +89,7 @@ def main(count: int, budget: float) -> None:
         )
         words = [str(Path(folder) / "router"), "--endpoints", str(file), "--budget", str(budget)]
         with running("route", *words) as url:
-            print(f"the page is at {url}/")
+            print(f"the page is at {url}/; the budget is {1000 * budget:.3f} dollars for 1,000 prompts")
             ask(url, count)
     server.shutdown()
 

@@ -26,7 +26,7 @@ best = study.best
 assert best is not None
 flags = flags_of(best.config, BASE).split(" --")
 print(f"best of {len(study.trials)} trials: number {best.number}, average loss {best.value:.3f}")
-print(f"its flags: {sum('interactions' in flag for flag in flags)} interactions,", flags[-3:-1])
+print(f"its flags: {sum('interactions' in flag for flag in flags)} interactions", *flags[-3:-1], sep=", ")
 
 # The winner comes to the model that serves, with its weights, as a challenger. The test decides.
 bandit = AutoML(live_configs=2, search=",".join(SEARCHED)).warm_start(model.getvalue())

@@ -2,10 +2,10 @@
 
     python -m bench.service.margin --visits 6000 --seeds 5
 
-Half-way the visitors begin to like other kinds of jewellery. `--automl 4` (the search and its ensemble) and `-q ::` decide
-about the same visitors, once as a service, which eight of them ask at a time, and which learns a little later;
-and once off-line, where each decision is learnt before the next one. The margin is the difference of the
-shares of clicks; its standard error is that over the seeds.
+Half-way the visitors begin to like other kinds. `--automl 4` (the search and its ensemble) and `-q ::` decide
+about the same visitors, once as a service, which eight visitors ask at a time, and which learns a little
+later; and once off-line, where each decision is learnt before the next one. The margin is the difference of
+the shares of clicks; its standard error is that over the seeds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from tests.service.serving import ROOT, Service
 
 POLICIES: Final = ("--automl 4", "-q ::")
 _USERS: Final = 8
-
 
 sys.path.append(str(ROOT / "examples"))  # where the example finds its helper
 EXAMPLE: Final = importlib.import_module("10_service")
