@@ -84,9 +84,9 @@ class Halving(Scheduler):
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            "configs": self._configs,
+            "configs": list(self._configs),
             "level": self._level,
-            "waiting": self._waiting,
+            "waiting": list(self._waiting),
             "running": sorted(self._running),
             "losses": list(self._losses.items()),
             "is_full": self._is_full,
