@@ -42,11 +42,11 @@ def clicks(url: str, visits: int) -> list[float]:
 
 if __name__ == "__main__":
     visits = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    model = ["--cb_explore_adf", "--automl", "4", "--epsilon", "0.1"]
-    # every visit is rewarded, with 0 or 1
+    options = ["--cb_explore_adf", "--automl", "4", "--epsilon", "0.1"]
+    options += ["--learn_at", "reward"]  # every visit is rewarded, with 0 or 1
     with (
         TemporaryDirectory() as folder,
-        running("serve", str(Path(folder) / "loop"), *model, "--learn_at", "reward") as url,
+        running("serve", str(Path(folder) / "loop"), *options) as url,
     ):
         print(f"the page is at {url}/")
         quarters = [np.mean(part) for part in np.array_split(clicks(url, visits), 4)]

@@ -1,6 +1,6 @@
 """Serve two shops in one process: each has a loop with a log, a model and options of its own.
 
-Next: 14 predicts numbers and decisions of frames.
+Next: 14 learns frames of prices and of decisions.
 """
 
 import random

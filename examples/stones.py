@@ -8,7 +8,7 @@ from onlineauto import datasets
 from onlineauto.interop import read_named
 
 WORDS = {"u": "cut", "o": "colour", "l": "clarity"}  # namespaces that have a word each
-NUMBERS = {"c": "carat", "l": "log carat", "t": "table", "b": "depth", "x": "length", "y": "width"}
+NUMBERS = {"c": "carat", "l": "log carat", "t": "depth", "b": "table", "x": "length", "y": "width"}
 
 
 def stones(n: int) -> Iterator[tuple[dict[Hashable, Any], float]]:
