@@ -1,15 +1,31 @@
-"""Read events without learning them: in columns, and one by one."""
+"""Look at the log: events in columns, one event with its names, and what happens to bad lines.
 
-from onlineauto import read
-
-TEXT = b"""shared |user tom age:0.3 |where home
-0:-1:0.5 |article politics
-|article sports
+Next: 03 asks which features have to be crossed.
 """
 
-for block in read(TEXT, cb_adf=True):
-    print(len(block), "event,", block.n_lines, "lines,", block.n_features, "features")
+from onlineauto import Workspace, datasets, read
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.interop import read_named
 
-for event in read(TEXT, cb_adf=True).events():
-    print("shared namespaces:", list(event.shared.features) if event.shared else [])
-    print("logged (action, cost, probability):", event.actions[0].costs)
+LOG = datasets.path("cb-diamonds-u")
+
+block = next(iter(read(LOG, cb_adf=True)))
+print(f"the first block: {len(block):,} events, {block.n_lines:,} lines, {block.n_features:,} features")
+
+event = next(iter(read_named(LOG, cb_adf=True)))
+context, *actions = event.lines
+print("context:", {namespace: dict(features) for namespace, features in context.spans})
+print("logged (action, cost, probability):", [cost for line in actions for cost in line.costs])
+
+# A bad line is located, counted and skipped. The good lines are learnt.
+PRICES = b"""8.46 |carat c:1.1 |cut Ideal
+cheap |carat c:0.3 |cut Good
+6.21 |carat c:nan |cut Good
+8.77 |carat c:1.3 |cut Ideal
+"""
+diagnostics = Diagnostics()
+model = Workspace()
+learnt = sum(len(outcomes) for _, outcomes in model.stream(PRICES, diagnostics=diagnostics))
+print(f"{learnt} of 4 lines learnt")
+for diagnostic in diagnostics.kept:
+    print(diagnostic)

@@ -27,7 +27,12 @@ pytestmark = pytest.mark.lane("ci")
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    README,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "examples" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 BLOCK = re.compile(r"^( *)(```+)(\w+)\n(.*?)^\1\2$", re.DOTALL | re.MULTILINE)
 FLAGS = doctest.ELLIPSIS
 OLD_STORY = re.compile(

@@ -15,30 +15,31 @@ ROOT = Path(__file__).parent.parent
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("[0-9]*.*") if path.suffix in {".py", ".sh"})
 PRINTED = {
-    "01_learn_a_file.py": "average loss -",
-    "02_read_events.py": "logged (action, cost, probability): ((0, -1.0, 0.5),)",
-    "03_act_and_learn.py": "in the last",
-    "04_which_interactions.py": "context x action  reward 0.8",
-    "05_bad_input.py": "2 events learnt",
-    "06_search.py": "gained Z*b*c",
-    "07_frames.py": "probabilities: [0.95 0.05]",
-    "08_models.py": "the same weights: True",
-    "09_evaluate.py": "all pairs             -0.66",
-    "10_own_explorer.py": "probabilities: [0.29 0.57 0.14]",
-    "11_serve.py": "the same from the log: True",
-    "12_autovw.py": "interactions searched: 0.0",
-    "13_tune_a_stream.py": "the winner is the champion after 100 more events",
-    "15_cluster.py": "clicks: done, 12,000 of 12,000",
-    "16_from_optuna.py": "best model: network",
-    "17_from_ray_tune.py": "best depth: 5 after 27 epochs",
-    "14_service.py": "clicks with -q ::: 0.",
-    "18_route_models.py": "routed                       : 0.",
-    "19_command_line.sh": "as a model of Vowpal Wabbit",
-    "20_own_scheduler.py": "trials by resource: [1, 1, 1, 1, 1, 1, 3, 3, 9]",
-    "21_river.py": "onlineauto         MAE: 0.2",
-    "22_scikit_learn.py": "after 120 rows: right labels of the last 58 rows 0.9",
-    "23_dehb_study.py": "best depth 5",
+    "01_learn_a_log.py": "average loss of third 1: -0.696 over 10,000 events",
+    "02_read_events.py": "2 of 4 lines learnt",
+    "03_which_interactions.py": "context x class reward 0.8",
+    "04_search.py": "Z*c, Z*x, Z*c*l, Z*c*x, Z*l*x, Z*o*x, Z*u*x",
+    "05_command_line.sh": "replayed: the same predictions",
+    "06_act_and_learn.py": "in the last",
+    "07_late_rewards.py": "the same from the log: True",
+    "08_save_and_continue.py": "the same weights: True",
+    "09_evaluate.py": "automl                -0.8",
+    "10_service.py": "clicks in each quarter of the visits: 0.",
+    "11_another_log.py": "may be the best: always watches",
+    "12_route_models.py": "routed                       : 0.",
+    "13_many_loops.py": "the loop rome is active, and ranked 400 visits",
+    "14_frames.py": "probabilities: [0.95 0.05]",
+    "15_river.py": "onlineauto         MAE: 0.1",
+    "16_scikit_learn.py": "onlineauto    right labels 0.7",
+    "17_autovw.py": "interactions searched: 0.0",
+    "18_from_optuna.py": "best model: network",
+    "19_from_ray_tune.py": "best depth: 5 after 27 epochs",
+    "20_tune_a_stream.py": "has learning_rate 5.651",
+    "21_dehb_study.py": "best depth 5",
+    "22_cluster.py": "parts: done, 20,000 of 20,000",
+    "23_own_explorer.py": "probabilities: [0.29 0.57 0.14]",
     "24_own_oracle.py": "the champion lost o*u",
+    "25_own_scheduler.py": "trials by resource: [1, 1, 1, 1, 1, 1, 3, 3, 9]",
 }
 
 
@@ -65,3 +66,17 @@ def test_example_prints(example: Path) -> None:
 
 def test_every_example_is_expected() -> None:
     assert {path.name for path in EXAMPLES} == set(PRINTED)
+
+
+def test_the_table_has_every_example_in_order() -> None:
+    lines = (ROOT / "examples" / "README.md").read_text("utf-8").splitlines()
+    assert len(lines) <= 80
+    rows = [re.match(r"\| (\d\d) \| \[(\w+)\]\((\1_\2\.\w+)\)", line) for line in lines]
+    assert [row[3] for row in rows if row] == [path.name for path in EXAMPLES]
+    assert [path.name[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, 26)]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_names_a_later_one(example: Path) -> None:
+    named = re.findall(r"Next: (\d\d)", example.read_text("utf-8"))
+    assert all(int(number) == int(example.name[:2]) + 1 for number in named)

@@ -1,23 +1,24 @@
-"""Clicks of the users of ``examples/14_service.py``: by a service, and by the same model asked off-line.
+"""Clicks of the visitors of ``examples/10_service.py``: by a service, and by the same model asked off-line.
 
     python -m bench.service.margin --visits 6000 --seeds 5
 
-Half-way the users begin to like other topics. `--automl 4` (the search and its ensemble) and `-q ::` decide
-about the same users, once as a service, which eight users ask at a time, and which learns a little later;
-and once off-line, where each decision is learnt before the next one. The margin is the difference of the
-shares of clicks; its standard error is that over the seeds.
+Half-way the visitors begin to like other kinds. `--automl 4` (the search and its ensemble) and `-q ::` decide
+about the same visitors, once as a service, which eight visitors ask at a time, and which learns a little
+later; and once off-line, where each decision is learnt before the next one. The margin is the difference of
+the shares of clicks; its standard error is that over the seeds.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
+import importlib
 import json
 import random
 import shlex
+import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -29,19 +30,8 @@ from tests.service.serving import ROOT, Service
 POLICIES: Final = ("--automl 4", "-q ::")
 _USERS: Final = 8
 
-
-def example() -> Any:
-    """Return the example as a module."""
-    path = ROOT / "examples" / "14_service.py"
-    spec = importlib.util.spec_from_file_location("service_example", path)
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
-EXAMPLE: Final = example()
+sys.path.append(str(ROOT / "examples"))  # where the example finds its helper
+EXAMPLE: Final = importlib.import_module("10_service")
 
 
 def _words(flags: str) -> tuple[str, ...]:
@@ -57,7 +47,7 @@ async def _visits(url: str, visits: int, seed: int) -> float:
             nonlocal clicked
             for number in numbers:
                 context, likes = EXAMPLE.visitor(draw, later=number > visits // 2)
-                actions = {topic: {"topic": {topic: 1}} for topic in EXAMPLE.TOPICS}
+                actions = {kind: {"kind": {kind: 1}} for kind in EXAMPLE.KINDS}
                 choice = await client.rank(context, actions)
                 assert not choice.fallback
                 click = float(draw.random() < (0.7 if choice.action == likes else 0.1))
@@ -81,13 +71,13 @@ def off_line(flags: str, *, visits: int, seed: int) -> float:
         random.Random(seed),
         0.0,
     )
-    topics = [{"topic": {topic: 1}} for topic in EXAMPLE.TOPICS]
+    kinds = [{"kind": {kind: 1}} for kind in EXAMPLE.KINDS]
     for number in range(visits):
         context, likes = EXAMPLE.visitor(draw, later=number > visits // 2)
-        text = json.dumps({"c": {**context, "_multi": topics}}).encode()
+        text = json.dumps({"c": {**context, "_multi": kinds}}).encode()
         pmf = model.predict(text)
-        chosen = draw.choices(range(len(topics)), pmf.tolist())[0]
-        click = float(draw.random() < (0.7 if EXAMPLE.TOPICS[chosen] == likes else 0.1))
+        chosen = draw.choices(range(len(kinds)), pmf.tolist())[0]
+        click = float(draw.random() < (0.7 if EXAMPLE.KINDS[chosen] == likes else 0.1))
         label = {"_label_cost": -click, "_label_probability": float(pmf[chosen]), "_labelIndex": chosen}
         label |= {"_label_Action": chosen + 1}
         model.learn(json.dumps(label).encode()[:-1] + b"," + text[1:])

@@ -18,7 +18,7 @@ from onlineauto.errors import OptionError
 from tests.tune.studies import records_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SCRIPTS = {"16_from_optuna.py": 1, "17_from_ray_tune.py": 2}
+SCRIPTS = {"18_from_optuna.py": 1, "19_from_ray_tune.py": 2}
 """Scripts with the number of lines that were changed."""
 
 
@@ -46,7 +46,7 @@ def test_the_original_for_optuna_runs_and_finds_the_same(tmp_path: Path) -> None
     pytest.importorskip("optuna")
     pytest.importorskip("pandas")
     script = tmp_path / "script.py"
-    script.write_text(original("16_from_optuna.py"), "utf-8")
+    script.write_text(original("18_from_optuna.py"), "utf-8")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert "best model: network" in done.stdout
     assert "pruned: True" in done.stdout

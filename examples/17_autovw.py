@@ -2,6 +2,8 @@
 
 Its data, NewFuelCar of OpenML, is not part of this package; the prices of diamonds stand in: numbers, some
 missing, and categories as codes, in columns that are grouped into namespaces in their order.
+
+Next: 18 and 19 have scripts of Optuna and Ray Tune.
 """
 
 import gzip

@@ -1,4 +1,7 @@
-"""Explore in a way of your own: an explorer is one class, and `register` adds it."""
+"""Explore in a way of your own: an explorer is one class, and `register` adds it.
+
+Next: 24 searches in a way of your own.
+"""
 
 from dataclasses import dataclass
 
@@ -53,7 +56,7 @@ register(Halving())
 check_explorer(Policy(halving=True))
 
 bandit = AutoML(explorer=Halving(share=0.5), live_configs=2)
-actions = [{"topic": "x"}, {"topic": "y"}, {"topic": "v"}]
+kinds = [{"kind": "watches"}, {"kind": "rings"}, {"kind": "chains"}]
 for _ in range(100):
-    bandit.learn({"user": "a"}, actions, action=1, probability=0.5, reward=1)
-print("probabilities:", bandit.predict({"user": "a"}, actions).round(2))
+    bandit.learn({"visitor": "anna"}, kinds, action=1, probability=0.5, reward=1)
+print("probabilities:", bandit.predict({"visitor": "anna"}, kinds).round(2))

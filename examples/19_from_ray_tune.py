@@ -1,4 +1,4 @@
-"""A script for Ray Tune; the two lines that were changed have the original beside them."""
+"""Bring a script from Ray Tune: the two lines that were changed have the original beside them."""
 
 from typing import Any
 

@@ -1,7 +1,9 @@
-"""Tune a trainable with DEHB: two processes share a study in SQLite, and trials continue from checkpoints.
+"""Tune a training with DEHB: two processes share a study in SQLite, and trials continue from checkpoints.
 
 Needs the extra `tune`. With a fixed folder in place of a temporary one, an interrupted study continues, and
 other workers join it by `onlineauto worker --study sqlite:///study.db`.
+
+Next: 22 lets a study and streams share a machine.
 """
 
 from collections.abc import Mapping

@@ -1,13 +1,16 @@
-"""Let a study and two streams share a machine: every slot a policy decides who has how many workers."""
+"""Let a study and two streams share a machine: every slot a policy decides who has how many workers.
+
+Next: 23 to 25 have parts of your own.
+"""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from onlineauto import Run, Workspace
+from onlineauto import Run, Workspace, datasets
 from onlineauto.cluster import Cluster, StreamJob
 from onlineauto.tune import Float, Study
 
-EVENTS = "".join(f"{i % 7 % 2} |user u{i % 7} |item i{i % 5}\n" for i in range(12_000)).encode()
+PRICES, N = datasets.path("reg-diamonds"), 20_000
 
 
 def main(folder: Path) -> None:
@@ -22,11 +25,11 @@ def main(folder: Path) -> None:
     cluster.submit(study, trainable="operator:length_hint", name="rates")
 
     # A stream in partitions has up to as many workers, and the same result however many it had.
-    cluster.submit(StreamJob(Workspace(live_configs=2), EVENTS, partitions=2, events=12_000), name="parts")
+    cluster.submit(StreamJob(Workspace(live_configs=2), PRICES, partitions=2, events=N), name="parts")
 
     # A learner with all its live configs takes one worker.
-    run = Run(Workspace(quadratic=["ui"]), EVENTS)
-    cluster.submit(run, events=12_000, name="clicks")
+    run = Run(Workspace(quadratic=["::"]), PRICES)
+    cluster.submit(run, events=N, name="prices")
 
     cluster.run()
     for job in cluster.jobs:

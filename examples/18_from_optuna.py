@@ -1,4 +1,4 @@
-"""A script for Optuna; the line that was changed has the original beside it."""
+"""Bring a script from Optuna: the line that was changed has the original beside it."""
 
 from typing import Any
 

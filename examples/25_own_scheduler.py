@@ -1,4 +1,4 @@
-"""Write a scheduler and a searcher, hold them to the conformance suites, and tune with them.
+"""Tune in a way of your own: write a scheduler and a searcher, test them with the suites, and use them.
 
 The scheduler is successive halving: `n_trials` trials begin, and at each rung the best 1 / eta of them
 continue. The searcher shrinks its step around the best config with each result. Both use no clock, no files
@@ -7,32 +7,24 @@ and no threads, and their state is plain JSON, so that every worker of a study c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onlineauto.testing import check_scheduler, check_searcher
-from onlineauto.tune import Float, ResumeFrom, Scheduler, Searcher, Setting, State, Study, Suggestion
-from onlineauto.tune.plain import PlainState
-from onlineauto.tune.spaces import Config, Space
+from onlineauto.tune import Float, ResumeFrom, Scheduler, Searcher, Setting, Space, State, Study, Suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+Config = dict[str, Any]
 
-class Halving(PlainState, Scheduler):
+
+class Halving(Scheduler):
     """Synchronous successive halving of one group of trials."""
 
     name = "halving"
     ends = True
-    STATE: ClassVar = {  # what `state_dict` returns and `load_state_dict` restores
-        "_configs": list[Config],
-        "_level": int,
-        "_waiting": list[int],
-        "_running": set[int],
-        "_losses": dict[int, float],
-        "_is_full": bool,
-    }
 
     def __init__(self, n_trials: int = 9) -> None:
         self.options = {"n_trials": n_trials}
@@ -89,6 +81,21 @@ class Halving(PlainState, Scheduler):
     @property
     def is_done(self) -> bool:
         return self._is_full and not self._running and not self._waiting
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "configs": list(self._configs),
+            "level": self._level,
+            "waiting": list(self._waiting),
+            "running": sorted(self._running),
+            "losses": list(self._losses.items()),
+            "is_full": self._is_full,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._configs, self._level = list(state["configs"]), state["level"]
+        self._waiting, self._running = list(state["waiting"]), set(state["running"])
+        self._losses, self._is_full = dict(state["losses"]), state["is_full"]
 
 
 class Shrinking(Searcher):

@@ -1,21 +1,23 @@
-"""Route prompts to four language models within a budget, and learn from the scores of every second answer.
+"""Stay within a budget: route the prompts of the shop's assistant to four language models.
 
-The models are threads of this process; their scores and costs are those of ParetoBandit's data, which are
-real. ``python examples/18_route_models.py 3000 0.0003`` sends more prompts, with another budget.
+The router learns from the scores of every second answer. The models are threads of this process; their scores
+and costs are those of ParetoBandit's data, which are real. ``python examples/12_route_models.py 3000 0.0003``
+sends more prompts, with another budget.
+
+Next: 13 has two shops in one service.
 """
 
 import json
-import socket
-import subprocess
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import httpx
 import numpy as np
+
+from serving import running
 
 DATA = np.load(Path(__file__).parents[1] / "datasets" / "llm-routes.npz")
 MODELS, SCORES, DOLLARS = DATA["models"].tolist(), DATA["reward"], DATA["cost"]
@@ -68,7 +70,7 @@ def ask(url: str, count: int) -> None:
                 client.post("/v1/feedback", json=feedback).raise_for_status()
     for model, name in enumerate(MODELS):
         score, cost = SCORES[prompts, model].mean(), 1000 * DOLLARS[prompts, model].mean()
-        print(f"always {name:22}: {score:.3f}, {cost:7.3f} dollars for 1,000 prompts")
+        print(f"always {name:22}: {score:.3f}, {cost:7.3f} dollars")
     half = slice(count // 2, None)
     for what, part in (("routed", slice(None)), ("routed, second half", half)):
         score = SCORES[prompts[part], chosen[part]].mean()
@@ -79,31 +81,16 @@ def ask(url: str, count: int) -> None:
 def main(count: int, budget: float) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), LanguageModel)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with TemporaryDirectory() as folder, socket.socket() as found:
+    with TemporaryDirectory() as folder:
         file = Path(folder) / "models.toml"
         url = f"http://127.0.0.1:{server.server_address[1]}/v1"
         file.write_text(
             "".join(f'[models."{name}"]\nurl = "{url}"\noutput_price = 0.01\n' for name in MODELS)
         )
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-        found.close()
-        words = [str(Path(folder) / "router"), "--endpoints", str(file), "--port", str(port)]
-        words += ["--budget", str(budget), "--quiet"]
-        router = subprocess.Popen([sys.executable, "-m", "onlineauto", "route", *words])
-        url = f"http://127.0.0.1:{port}"
-        try:
-            while True:
-                try:
-                    httpx.get(f"{url}/readyz")
-                    break
-                except httpx.TransportError:
-                    time.sleep(0.1)
-            print(f"the page is at {url}/")
+        words = [str(Path(folder) / "router"), "--endpoints", str(file), "--budget", str(budget)]
+        with running("route", *words) as url:
+            print(f"the page is at {url}/; the budget is {1000 * budget:.3f} dollars for 1,000 prompts")
             ask(url, count)
-        finally:
-            router.terminate()
-            router.wait()
     server.shutdown()
 
 
