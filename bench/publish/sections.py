@@ -1,0 +1,43 @@
+"""The list of sections: what is measured, how much of it, and how long it takes."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.publish import quality, speed
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the night: it returns tables by the name of their file."""
+
+    name: str
+    run: Callable[[Namespace], quality.Tables]
+    minutes: float  # on two cores that do nothing else
+    sizes: str  # what a figure is the median of, for pages
+    alone: bool = False  # measures time, so nothing else may run
+
+
+SECTIONS = (
+    Section("kinds", speed.kinds, 3, "5 rounds", alone=True),
+    Section("one-event", speed.one, 1, "9 rounds", alone=True),
+    Section("files", speed.files, 2, "5 rounds", alone=True),
+    Section("start", speed.first_run, 1, "3 runs", alone=True),
+    Section("service", speed.pairs, 7, "3 rounds of 2 seconds", alone=True),
+    Section("loops", speed.many_loops, 3, "5 rounds of a second, 1,000 loops", alone=True),
+    Section("router", speed.router, 1, "2,000 requests", alone=True),
+    Section("topics", speed.topics, 1, "3 rounds", alone=True),
+    Section("workers", speed.workers, 3, "3 rounds of 400,000 events", alone=True),
+    Section("logs", quality.logs_ours, 10, "5 seeds"),
+    Section("logs-peers", quality.logs_peers, 10, "3 seeds"),
+    Section("tuners", quality.tuners, 6, "10 seeds"),
+    Section("partitions", quality.in_partitions, 5, "one seed of 200,000 events"),
+    Section("budgets", quality.of_budgets, 5, "3 orders of 1,793 prompts"),
+    Section("cluster", quality.simulated_cluster, 4, "8 traces"),
+    Section("regression", quality.regression, 4, "3 orders of at most 8,000 rows"),
+    Section("acting", quality.acting, 3, "3 seeds of 8,000 events"),
+    Section("off-policy", quality.evaluation, 2, "3 policies with 50 seeds of 3,000 events"),
+)
+"""Those that run alone come first; the others run two at a time, the longest first."""
