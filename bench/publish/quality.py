@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import tempfile
@@ -26,7 +27,7 @@ from bench.quality import off_policy, on_policy
 from bench.quality.logs import BanditLog, head, load, names_in, relogged, write
 from bench.quality.peers import Peers
 from bench.quality.runs import Run, from_flags, run_best_mean_action, run_ours
-from bench.regression import learners, single_line
+from bench.regression import classes, learners, single_line
 from bench.service import budgets
 from datasets.convert import FOLDER
 
@@ -162,7 +163,8 @@ def regression(given: Namespace) -> Tables:
     for name in ("Phishing", "ImageSegments"):
         stream = [*islice(learners.CLASSIFICATIONS[name](), 300 if given.quick else 8000)]
         makers = learners.makers("classification", len({label for _, label in stream}))
-        for who in ("onlineauto", "river linear", "river tree", "river forest"):
+        makers |= classes.LEARNERS
+        for who in ("onlineauto", "LightGBM", "river linear", "river tree", "river forest"):
             runs = []
             for order in range(1 if given.quick else 3):
                 shuffled = [*stream]
@@ -197,22 +199,23 @@ def evaluation(given: Namespace) -> Tables:
 
 def in_partitions(given: Namespace) -> Tables:
     """Compare several partitions with one learner, in one process."""
-    figures: list[Figure] = []
+    rewards, ratios = [], []
     changes = {"effects": "effects drawn again", "swap": "rewards swapped", "death": "best items die"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.txt"
         events = 2000 if given.quick else 200_000
-        for number in range(2 if given.quick else 6):
+        for number, change in itertools.product(range(2 if given.quick else 4), (False, True)):
             design = partitions.design_of(number)
-            for change in (False, True):
-                truth = partitions.write_stream(path, number, events, changes=change)
-                row = f"{number}, {design.kind}, {changes[design.change] if change else 'no change'}"
-                for count in (0, 4, 16):
-                    reward = partitions.earned(path, truth, count).rewards[events // 2 :].mean()
-                    name = f"{count} partitions" if count else "one learner"
-                    figures.append(figure(row, name, [reward], "reward, 4 digits"))
-                    print(figures[-1], flush=True)
-    return {"partitions": figures}
+            truth = partitions.write_stream(path, number, events, changes=change)
+            row = f"{number}, {design.kind}, {changes[design.change] if change else 'no change'}"
+            one = partitions.earned(path, truth, 0).rewards[events // 2 :].mean()
+            rewards.append(figure(row, "one learner", [one], "reward, 4 digits"))
+            for count in (4, 16):
+                reward = partitions.earned(path, truth, count).rewards[events // 2 :].mean()
+                rewards.append(figure(row, f"{count} partitions", [reward], "reward, 4 digits"))
+                ratios.append(figure(row, f"{count} partitions", [reward / one], "share"))
+                print(rewards[-1], flush=True)
+    return {"partitions": rewards, "partitions-ratios": ratios}
 
 
 _TUNERS = {
@@ -251,13 +254,13 @@ def tuners(given: Namespace) -> Tables:
 
 def simulated_cluster(given: Namespace) -> Tables:
     """Simulate the policies of a cluster."""
-    traces = 2 if given.quick else 8
+    traces = 2 if given.quick else 16
     options = Namespace(
         rates=[0.3] if given.quick else [0.3, 0.5, 1.2],
         workloads=["own", "other", "scalable"],
-        policies=["marginal-gain", "equal", "learned", "guarded"],
+        policies=["marginal-gain", "equal", "learned"],
     )
-    names = {"equal": "marginal-gain, `short_first=0`", "guarded": "learned, guarded"}
+    names = {"equal": "marginal-gain, `short_first=0`"}
     jobs = {"own": "the simulator's own jobs", "other": "other speed curves"}
     jobs["scalable"] = "jobs that scale almost without limit"
     return {

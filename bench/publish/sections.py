@@ -35,7 +35,7 @@ SECTIONS = (
     Section("tuners", quality.tuners, 6, "10 seeds"),
     Section("partitions", quality.in_partitions, 5, "one seed of 200,000 events"),
     Section("budgets", quality.of_budgets, 5, "3 orders of 1,793 prompts"),
-    Section("cluster", quality.simulated_cluster, 4, "8 traces"),
+    Section("cluster", quality.simulated_cluster, 3, "16 traces"),
     Section("regression", quality.regression, 4, "3 orders of at most 8,000 rows"),
     Section("acting", quality.acting, 3, "3 seeds of 8,000 events"),
     Section("off-policy", quality.evaluation, 2, "3 policies with 50 seeds of 3,000 events"),

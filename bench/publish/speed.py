@@ -97,24 +97,22 @@ def files(given: Namespace) -> Tables:
 
 
 def first_run(given: Namespace) -> Tables:
-    """Run README's first command without a cache, and again."""
+    """Run README's first command without a cache, and again, and the same with VW."""
+    runs: dict[str, list[cold_start.Cost]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
-        words = ["-m", "onlineauto", *cold_start.QUICK_START[:-1], str(Path(folder, "predictions.txt"))]
-        first: list[cold_start.Cost] = []
-        later: list[cold_start.Cost] = []
+        words = [*cold_start.QUICK_START[:-1], str(Path(folder, "predictions.txt"))]
+        vw = ["-m", "vowpalwabbit", *[word.replace("--automl", "--automl=4") for word in words], "--quiet"]
         for number in range(1 if given.quick else 3):
-            for runs in (first, later):
-                runs.append(cold_start.cost_of(words, cache=Path(folder, f"cache {number}")))
-    rows = {"without a cache": first, "later": later}
+            cache = Path(folder, f"cache {number}")
+            for row in ("README's first command, without a cache", "README's first command, later"):
+                runs[row].append(cold_start.cost_of(["-m", "onlineauto", *words], cache=cache))
+            runs["the same with VW `--automl 4`"].append(cold_start.cost_of(vw, cache=cache))
+    columns = (("processor", "seconds", "s"), ("wall clock", "wall", "s"), ("memory", "megabytes", "MB"))
     return {
         "start": [
-            figure(f"README's first command, {row}", name, [getattr(run, field) for run in runs], unit)
-            for row, runs in rows.items()
-            for name, field, unit in (
-                ("processor", "seconds", "s"),
-                ("wall clock", "wall", "s"),
-                ("memory", "megabytes", "MB"),
-            )
+            figure(row, name, [getattr(cost, field) for cost in costs], unit)
+            for row, costs in runs.items()
+            for name, field, unit in columns
         ]
     }
 

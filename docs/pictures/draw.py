@@ -84,9 +84,9 @@ _FIGURES: dict[str, tuple[tuple[str, ...], str, str, dict[str, Any]]] = {
         {"unit": "pairs/s"},
     ),
     "partitions": (
-        ("partitions",),
+        ("partitions-ratios",),
         "What partitions earn",
-        "true mean reward of the second half of each stream, by the number of partitions",
+        "true mean reward of the second half of each stream / that of one learner",
         {},
     ),
     "off-policy": (
@@ -360,7 +360,7 @@ def _figures(
                     numbers = [float(each[name]) for name in ("median", "low", "high")]
                     found.setdefault(each["column"], {})[each["row"]] = numbers
     rows = list(dict.fromkeys(row for of in found.values() for row in of))[::-1]
-    picture = Picture(9, 1.5 + 0.3 * len(rows), title=title, note=note, dark=dark)
+    picture = Picture(9, 1.5 + 0.24 * len(rows), title=title, note=note, dark=dark)
     with picture.drawing() as look:
         axes = picture.figure.subplots()
         for color, (name, of) in zip(look.series, found.items(), strict=False):
