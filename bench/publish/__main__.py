@@ -13,6 +13,7 @@ the pages, and draws the pictures. ``--quick`` makes tiny figures, which no page
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -35,14 +36,10 @@ PEERS = (
 """Packages of the environment of the peers."""
 _VERSIONS = """
 import json, sys
-from importlib.metadata import PackageNotFoundError, version
-found = {}
-for name in sys.argv[1:]:
-    try:
-        found[name] = version(name)
-    except PackageNotFoundError:
-        pass
-print(json.dumps([found, sys.path[-1], list(sys.version_info[:2])]))
+from importlib.metadata import distributions
+found = {each.name.lower(): each.version for each in distributions()}
+known = {name: found[name] for name in sys.argv[1:] if name in found}
+print(json.dumps([known, sys.path[-1], "%d.%d" % sys.version_info[:2]]))
 """
 
 
@@ -57,15 +54,12 @@ def commit() -> str:
 
 def peers_of(python: str) -> tuple[dict[str, str], str]:
     """Return the versions of the peers that an interpreter has, and its folder of packages."""
-    import json
-
-    done = subprocess.run(
-        [python, "-c", _VERSIONS, *PEERS, "flaml"], capture_output=True, text=True, check=True
-    )
+    words = [python, "-c", _VERSIONS, *PEERS, "flaml"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
     found, folder, version = json.loads(done.stdout)
-    if version != list(sys.version_info[:2]):
+    if version != "{}.{}".format(*sys.version_info):
         raise SystemExit(
-            f"{python} is Python {version[0]}.{version[1]}; give the version of {sys.executable}"
+            f"{python} is Python {version}: give an interpreter of the version of {sys.executable}"
         )
     return found, folder
 
@@ -99,7 +93,8 @@ class Night:
                 self.jobs.remove(job)
                 self._end(job)
             if sys.stderr.isatty():
-                print(f"\r\033[K{self._status()}", end="", file=sys.stderr, flush=True)
+                running = ", ".join(job.section.name for job in self.jobs)
+                self._say(f"{running}; {len(self.waiting)} sections wait", end="")
         for name in self.failed:
             print(f"{name} failed: see {self.logs / name}.log", file=sys.stderr)
         return int(bool(self.failed))
@@ -135,25 +130,20 @@ class Night:
         figures.write_run(run, self.options.data)
         self._say(f"{name} took {minutes:.1f} minutes, expected {job.section.minutes:g}")
 
-    def _say(self, text: str) -> None:
-        start = "\r\033[K" if sys.stderr.isatty() else ""
-        left = f"about {self._left():.0f} minutes are left"
-        print(f"{start}{time.strftime('%H:%M:%S')} {text}; {left}", file=sys.stderr, flush=True)
-
-    def _status(self) -> str:
-        now = ", ".join(f"{job.section.name} {time.monotonic() - job.began:.0f} s" for job in self.jobs)
-        return f"{now}; {len(self.waiting)} sections wait; about {self._left():.0f} minutes are left"
+    def _say(self, text: str, end: str = "\n") -> None:
+        clear = "\r\033[K" if sys.stderr.isatty() else ""
+        text = f"{time.strftime('%H:%M:%S')} {text}; about {self._left():.0f} minutes are left"
+        print(f"{clear}{text}", end=end, file=sys.stderr, flush=True)
 
     def _left(self) -> float:
         """Return the minutes until the end, from the sections' estimates."""
-        now = time.monotonic()
-        running = [max(job.section.minutes - (now - job.began) / 60, 0.0) for job in self.jobs]
-        pending = [*zip(self.jobs, running, strict=True)]
-        alone = sum(left for job, left in pending if job.section.alone)
-        alone += sum(section.minutes for section in self.waiting if section.alone)
-        shared = sum(left for job, left in pending if not job.section.alone)
-        shared += sum(section.minutes for section in self.waiting if not section.alone)
-        return alone + shared / 2
+        left = {True: 0.0, False: 0.0}
+        for section in self.waiting:
+            left[section.alone] += section.minutes
+        for job in self.jobs:
+            minutes = (time.monotonic() - job.began) / 60
+            left[job.section.alone] += max(job.section.minutes - minutes, 0.0)
+        return left[True] + left[False] / 2
 
 
 def _may_be_real_time() -> bool:

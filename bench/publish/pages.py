@@ -69,6 +69,8 @@ class View:
     def text(self, folder: Path) -> str:
         """Return the table; the best of each row is bold."""
         found = self.figures(folder)
+        if not found:
+            return "Not measured in this run."
         rows = dict.fromkeys(row for row, _ in found)
         columns = self.columns or tuple(dict.fromkeys(column for _, column in found))
         units = {each.unit for each in found.values()}
@@ -200,7 +202,7 @@ TABLES = {
     "service": SERVICE,
     "loops": View(("loops",), "", ranges=True),
     "router": View(("router",), "a prompt of"),
-    "topics": View(("topics",), "", ranges=True),
+    "topics": View(("topics",), "CPU µs a decision of 6 actions with its reward"),
     "workers": View(("workers",), "`planted`, 8 actions"),
     "partitions": View(("partitions",), "true reward, second half"),
     "budgets": View(("budgets",), "", ranges=True),

@@ -8,8 +8,7 @@ import random
 import tempfile
 from argparse import Namespace
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from itertools import islice
@@ -55,16 +54,10 @@ def title(name: str) -> str:
     return name + _ENDINGS[kind]
 
 
-@contextmanager
-def json_file() -> Iterator[Path]:
-    """Give a path for the JSON of a bench."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder) / "bench.json"
-
-
 def document_of(main: Callable[[list[str]], object], *words: object) -> Any:
     """Run a bench with ``--json``, and return what it writes."""
-    with json_file() as path:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bench.json"
         main([*map(str, words), "--json", str(path)])
         return json.loads(path.read_text("utf-8"))
 
@@ -136,7 +129,7 @@ def acting(given: Namespace) -> Tables:
     names |= {"VW, search": "VW `--automl 4`", "VW, -q ::": "VW `-q ::`"}
     figures = []
     for name in ("flights", "surveys", "letter"):
-        log = head(load(f"{name}-u"), 300 if given.quick else 8000)
+        log = head(load(f"{name}-u"), 300 if given.quick else 12_000)
         for contender in on_policy.contenders({"automl": 4}):
             if contender.name in names:
                 reward = on_policy.row_of(log, contender, 1 if given.quick else 3).reward
@@ -181,7 +174,7 @@ def regression(given: Namespace) -> Tables:
 
 def evaluation(given: Namespace) -> Tables:
     """Evaluate policies from logs whose true values are known."""
-    words = ["--seeds", 2, "--events", 400] if given.quick else ["--seeds", 50]
+    words = ["--seeds", 2, "--events", 400] if given.quick else ["--seeds", 200]
     logs = ["surveys-u", "diamonds-u", "flights-u", "surveys-e", "flights-e"]
     document = document_of(off_policy.main, *words, "--logs", *logs)
     errors, intervals = [], []
