@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "docs" / "benchmarks" / "data"
 RUN = "run.json"
 RATIO = "\N{MULTIPLICATION SIGN}"
+MEAN = "mean"
+"""The row of the mean over all logs."""
 
 
 class Figure(NamedTuple):

@@ -12,8 +12,7 @@ from math import floor, log10
 from pathlib import Path
 
 from bench import kit
-from bench.publish.figures import DATA, RATIO, ROOT, Figure, read, read_run
-from bench.publish.quality import MEAN
+from bench.publish.figures import DATA, MEAN, RATIO, ROOT, Figure, read, read_run
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs" / "benchmarks").glob("*.md")))
 MARKED = re.compile(r"(<!-- figures: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -21,7 +21,7 @@ import numpy as np
 from bench import partitions
 from bench.cluster import default as cluster
 from bench.cluster.learned import HELD_OUT
-from bench.publish.figures import Figure, figure
+from bench.publish.figures import MEAN, Figure, figure
 from bench.quality import off_policy, on_policy
 from bench.quality.logs import BanditLog, head, load, names_in, relogged, write
 from bench.quality.peers import Peers
@@ -43,8 +43,6 @@ OURS = {
     "champion alone": "--automl 4 --predict_with champion",
     "all pairs": "-q ::",
 }
-MEAN = "mean"
-"""The row of the mean over all logs."""
 _ENDINGS = {"u": "", "e": ", ε-greedy", "n-u": ", numbers"}
 
 

@@ -177,6 +177,8 @@ def router(given: Namespace) -> Tables:
     for row in route.measure(60 if given.quick else 2000):
         print(row, flush=True)
         for name, unit in units.items():
+            if not row[name]:  # of the router, which the model needs not
+                continue
             what = {"direct": "to the model"}.get(str(row["request"]), row["request"])
             figures.append(figure(f"{row['words']} words, {what}", name, [float(str(row[name]))], unit))
     return {"router": figures}
