@@ -31,7 +31,8 @@ from bench.service import budgets
 from datasets.convert import FOLDER
 
 Tables = dict[str, list[Figure]]
-Contenders = Mapping[str, Callable[[BanditLog], Run]]
+Contenders = Mapping[str, Callable[[BanditLog], Run | None]]
+"""What runs on a log; a contender returns None for a log that it cannot learn."""
 
 SETS = (
     *("penbased", "letter", "surveys", "flights", "diamonds", "planted", "penbased-n", "letter-n"),
@@ -68,7 +69,10 @@ def on_logs(contenders: Contenders, *, seeds: int, events: int | None, name: str
         for seed in range(seeds):
             log = relogged(head(whole, events or len(whole.events)), seed)
             for who, contender in contenders.items():
-                greedy = contender(log).greedy
+                run = contender(log)
+                if run is None:
+                    continue
+                greedy = run.greedy
                 earned = log.rewards[np.arange(len(greedy)), greedy]
                 taken[title(log_name), who].append((earned.mean(), earned[len(earned) // 2 :].mean()))
                 print(log_name, seed, who, *taken[title(log_name), who][-1], flush=True)
@@ -79,8 +83,9 @@ def on_logs(contenders: Contenders, *, seeds: int, events: int | None, name: str
             figure(log, who, [pair[part] for pair in runs], "reward") for (log, who), runs in taken.items()
         ]
         for who in contenders:
-            runs = [[pair[part] for pair in taken[log, who]] for log in logs]
-            rows.append(figure(MEAN, who, map(np.mean, zip(*runs, strict=True)), "reward"))
+            runs = [[pair[part] for pair in taken[log, who]] for log in logs if (log, who) in taken]
+            if len(runs) == len(logs):
+                rows.append(figure(MEAN, who, map(np.mean, zip(*runs, strict=True)), "reward"))
         tables[of] = rows
     return tables
 
@@ -108,9 +113,10 @@ def logs_peers(given: Namespace) -> Tables:
     with tempfile.TemporaryDirectory() as folder:
         peers = Peers(given.peers, Path(folder))
         names = {"VW --automl 4": "VW `--automl 4`", "LightGBM": "LightGBM"}
+        names["LightGBM each"] = "LightGBM, one for each action"
 
-        def peer(who: str, log: BanditLog) -> Run:
-            return peers.run(log, who)
+        def peer(who: str, log: BanditLog) -> Run | None:
+            return peers.run(log, who) if peers.suit(who, log) else None
 
         contenders = {names[who]: partial(peer, who) for who in peers.versions if who in names}
         return on_logs(
