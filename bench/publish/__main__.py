@@ -169,9 +169,11 @@ def begin(options: Namespace) -> list[Section]:
     if missing and not options.quick:
         raise SystemExit(f"{options.peers} lacks {', '.join(missing)}: install them there with pip")
     run, now = figures.read_run(options.data), commit()
-    if run["quick"] != options.quick:
-        run["sections"] = {}
     done = [name for name, section in run["sections"].items() if section["commit"] == now and now[-1] != "+"]
+    if run["quick"] != options.quick or not (done or options.only):  # no figure of another run remains
+        run["sections"], done = {}, []
+        for path in options.data.glob("*.csv"):
+            path.unlink()
     own, _ = peers_of(sys.executable)  # FLAML
     run |= {"quick": options.quick, "machine": machine(), "versions": own | found | versions()}
     figures.write_run(run, options.data)

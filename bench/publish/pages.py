@@ -105,7 +105,9 @@ def weak(view: View, what: str, folder: Path, *, ours: str = "onlineauto") -> st
     behind: list[tuple[float, str]] = []
     rows = dict.fromkeys(row for row, _ in found if row != MEAN)
     for row in rows:
-        own = found[row, ours]
+        own = found.get((row, ours))
+        if own is None:
+            continue
         others = [
             each for each in found.values() if each.row == row and not each.column.startswith((ours, *OURS))
         ]
@@ -118,6 +120,8 @@ def weak(view: View, what: str, folder: Path, *, ours: str = "onlineauto") -> st
             gap = ratio if times else abs(best.median - own.median)
             by = f"{digits(gap, 2)} times" if times else number(gap, own.unit)
             behind.append((gap, f"{row} by {by} ({best.column})"))
+    if not rows:
+        return "Not measured in this run."
     if not behind:
         return f"**Weak**: {what}, no other column is ahead in any of the {len(rows)} rows."
     listed = "; ".join(text for _, text in sorted(behind, reverse=True))
