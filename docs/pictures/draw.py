@@ -159,6 +159,8 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     yield "cluster", _cluster(dark=dark)
     yield "servers", _servers(dark=dark)
     for name, (tables, title, note, options) in _FIGURES.items():
+        if not all((BENCHMARKS / f"{table}.csv").exists() for table in tables):
+            continue  # a section of `bench.publish` failed
         yield name, _figures(*tables, title=title, note=note, dark=dark, **options)
 
 
