@@ -201,6 +201,8 @@ TABLES = {
     "kinds": KINDS,
     "one-event": ONE,
     "files": FILES,
+    "parquet": View(("parquet",), "a million rows, CPU s", ranges=True),
+    "models": View(("models",), "`--automl 4`"),
     "start": View(("start",), "", ranges=True),
     "service": SERVICE,
     "loops": View(("loops",), "", ranges=True),
@@ -224,7 +226,9 @@ RENDERED: dict[str, Callable[[Path], str]] = {
     "service-weak": partial(weak, View(("service",), unit="pairs/s"), "at some numbers of connections"),
     "tuners-weak": partial(weak, TABLES["tuners"], "in regret"),
     "quality-run": partial(run_of, ("logs", "logs-peers", "acting", "regression"), QUALITY_PEERS),
-    "speed-run": partial(run_of, ("kinds", "one-event", "files", "start"), ("vowpalwabbit",)),
+    "speed-run": partial(
+        run_of, ("kinds", "one-event", "files", "parquet", "models", "start"), ("vowpalwabbit",)
+    ),
     "service-run": partial(run_of, ("service", "loops", "router", "topics", "budgets"), SERVICE_PEERS),
     "partitions-run": partial(run_of, ("partitions", "workers"), ()),
     "partitions-weak": partial(

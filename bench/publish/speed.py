@@ -23,7 +23,7 @@ from bench.service import __main__ as service
 from bench.service import loops, route
 from bench.service.load import Load
 from bench.speed import __main__ as speed
-from bench.speed import one_event
+from bench.speed import one_event, predict_only
 from bench.speed_kinds import __main__ as speed_kinds
 from bench.speed_kinds.streams import KINDS
 from datasets.generate import write
@@ -96,6 +96,33 @@ def files(given: Namespace) -> Tables:
         ("1,000 events with `--automl 4`, whole process", seconds("learn 1,000"), "s"),
     ]
     return {"files": [figure(row, "figure", values, unit) for row, values, unit in found]}
+
+
+def parquet(given: Namespace) -> Tables:
+    """Read and learn rows as Parquet and as text."""
+    main = import_module("bench.formats.parquet").main
+    size = ["--rows", 5000, "--rounds", 1] if given.quick else ["--rows", 1_000_000, "--rounds", 3]
+    found = document_of(main, *size)["found"]
+    names = {"parquet": "Parquet", "text": "text", "vw": "text, by VW"}
+    figures = []
+    for task, runs in found.items():
+        who, what = task.split()
+        figures.append(figure(what, names[who], [run["cpu"] for run in runs], "s"))
+    return {"parquet": figures}
+
+
+def models(given: Namespace) -> Tables:
+    """Predict with whole models and with smaller ones."""
+    figures = []
+    for name in ["cb-surveys-u"] if given.quick else ["cb-surveys-u", "cb-diamonds-n-u"]:
+        for row in predict_only.measure(name):
+            for column, title, unit in (
+                ("MB", "file", "MB"),
+                ("load ms", "load", "ms"),
+                ("µs an event", "predict an event", "µs"),
+            ):
+                figures.append(figure(f"{name}: {row['model']}", title, [row[column]], unit))
+    return {"models": figures}
 
 
 def first_run(given: Namespace) -> Tables:
