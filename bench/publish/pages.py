@@ -223,7 +223,7 @@ RENDERED: dict[str, Callable[[Path], str]] = {
     "later-weak": partial(weak, LATER, "in the second half"),
     "regression-weak": partial(weak, TABLES["regression"], "on the whole stream"),
     "kinds-weak": partial(weak, KINDS, "in processor time"),
-    "service-weak": partial(weak, View(("service",), unit="pairs/s"), "at some numbers of connections"),
+    "service-weak": partial(weak, View(("service",), unit="pairs/s"), "by the number of connections"),
     "tuners-weak": partial(weak, TABLES["tuners"], "in regret"),
     "quality-run": partial(run_of, ("logs", "logs-peers", "acting", "regression"), QUALITY_PEERS),
     "speed-run": partial(

@@ -163,9 +163,9 @@ def pairs(given: Namespace) -> Tables:
             print(who, count, taken[who, count][-1], flush=True)
     fields = {
         "pairs_per_second": ("pairs a second", "pairs/s"),
-        "cpu_us": ("CPU µs a pair", "µs"),
-        "p50": ("a rank, median ms", "ms"),
-        "p99": ("a rank, 99th percentile, ms", "ms"),
+        "cpu_us": ("CPU time a pair", "µs"),
+        "p50": ("a rank, median", "ms"),
+        "p99": ("a rank, 99th percentile", "ms"),
     }
     return {
         "service": [
@@ -184,7 +184,6 @@ def many_loops(given: Namespace) -> Tables:
     row, *samples = document_of(loops.main, *size)
     values = [
         ("start with all loops closed", "start_seconds", "s"),
-        ("memory then", "mb_at_start", "MB"),
         ("first answer of a closed loop, median", "first_ms_p50", "ms"),
         ("first answer of a closed loop, 99th percentile", "first_ms_p99", "ms"),
         ("memory after each loop was asked once", "mb_after_all", "MB"),
@@ -204,7 +203,7 @@ def router(given: Namespace) -> Tables:
     for row in route.measure(60 if given.quick else 2000):
         print(row, flush=True)
         for name, unit in units.items():
-            if not row[name]:  # of the router, which the model needs not
+            if not row[name] or row["request"] == "a named model":  # the model needs no router
                 continue
             what = {"direct": "to the model"}.get(str(row["request"]), row["request"])
             figures.append(figure(f"{row['words']} words, {what}", name, [float(str(row[name]))], unit))
