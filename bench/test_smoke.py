@@ -17,6 +17,8 @@ from bench import base_against_head, native_digests, partitions, scale
 from bench.champion import real_pairs
 from bench.drift import __main__ as drift
 from bench.formats import blocks, dsjson
+from bench.publish import __main__ as publish
+from bench.publish import figures
 from bench.quality import __main__ as quality
 from bench.quality import off_policy, on_policy
 from bench.quality.columns import save_columns
@@ -25,7 +27,7 @@ from bench.quality.peer_worker import Columns
 from bench.quality.runs import run_best_mean_action
 from bench.regression import single_line
 from bench.service import topics
-from bench.speed import readme_table, vectors
+from bench.speed import vectors
 from bench.speed.process import run
 from bench.speed.table import CONTENDERS, ROWS, contenders_of, figures_of
 from bench.speed.workers import OUR_WORKER, VW_WORKER, Worker, WorkerError
@@ -85,7 +87,7 @@ def test_speed_workers(tmp_path: Path) -> None:
             worker.ask(task="fit", options={"no_such_option": 1}, file=str(stream))
 
 
-def test_speed_figures_are_ratios_of_medians_and_go_into_a_page() -> None:
+def test_speed_figures_are_ratios_of_medians() -> None:
     assert {contender.name for contender in contenders_of(ROWS)} == set(CONTENDERS)
     samples = {
         "vw narrow automl 4": {"seconds": [120.0, 1.0, 1000.0]},
@@ -93,18 +95,6 @@ def test_speed_figures_are_ratios_of_medians_and_go_into_a_page() -> None:
     }
     [figure] = figures_of([BY_NAME["narrow"]], samples)
     assert (figure.figure, figure.met) == (40, True)
-    document = {
-        "command": "python -m bench.speed --rounds 1",
-        "rounds": 1,
-        "commit": "0123",
-        "machine": {"cpu": "Some processor", "cores": 2, "system": "Linux"},
-        "versions": {"python": "3.11", "numba": "0.61"},
-        "start_up": {"import onlineauto": 0.25},
-        "rows": [figure.as_json()],
-    }
-    page = readme_table.update(f"{readme_table.BEGIN}\nold\n{readme_table.END}\n", document=document)
-    assert "| 120 s / 3.00 s | 40.0 \N{MULTIPLICATION SIGN} |" in page
-    assert "old" not in page
     seconds = {"same": {"base": [1.0], "head": [1.09]}, "late": {"base": [1.0], "head": [1.11]}}
     assert base_against_head.slower(seconds, tolerance=0.1) == ["late"]
 
@@ -218,6 +208,25 @@ def test_service_topics(capsys: pytest.CaptureFixture[str]) -> None:
 def test_champion(tmp_path: Path) -> None:
     words = ["--logs", "penbased-u", "--events", "1500"]
     assert len(document_of(real_pairs.main, tmp_path / "2.json", *words)["pairs"]) == 5
+
+
+def test_publish(tmp_path: Path) -> None:
+    words = [
+        "--quick",
+        "--peers",
+        sys.executable,
+        "--data",
+        str(tmp_path),
+        "--only",
+        "one-event",
+        "off-policy",
+    ]
+    assert publish.main(words) == 0
+    names = {"one-event", "off-policy-errors", "off-policy-intervals"}
+    assert {path.stem for path in tmp_path.glob("*.csv")} == names
+    assert figures.read_run(tmp_path)["sections"].keys() == {"one-event", "off-policy"}
+    time, *_ = figures.read("one-event", tmp_path)
+    assert time.low <= time.median <= time.high
 
 
 def test_tune(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,7 +158,6 @@ def test_pages_name_the_same_first_run_and_compile_time() -> None:
     named = {page: times for page, times in found.items() if times}
     assert set(named) == {
         "README.md",
-        "docs/benchmarks/speed.md",
         "docs/develop/building.md",
         "docs/getting-started/install.md",
         "docs/guides/deployment.md",

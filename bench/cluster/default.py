@@ -20,6 +20,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -119,11 +120,11 @@ def main(words: Sequence[str] | None = None) -> int:
         workloads=kit.Option([*WORKLOADS], choices=WORKLOADS),
         policies=kit.Option([*POLICIES], choices=POLICIES),
     ).parse_args(words)
-    kit.printed(_rows(options, range(options.seed, options.seed + options.traces)))
+    kit.printed(rows(options, range(options.seed, options.seed + options.traces)))
     return 0
 
 
-def _rows(options: Namespace, seeds: range) -> Iterator[dict[str, object]]:
+def rows(options: Namespace, seeds: range) -> Iterator[dict[str, Any]]:
     for name in options.workloads:
         for rate in options.rates:
             workloads = [replace(WORKLOADS[name](seed), rate=rate) for seed in seeds]

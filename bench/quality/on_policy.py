@@ -110,7 +110,7 @@ def play(learner: Learner, log: BanditLog, *, seed: int) -> NDArray[np.float64]:
     return earned
 
 
-def _row(log: BanditLog, contender: Contender, seeds: int) -> Row:
+def row_of(log: BanditLog, contender: Contender, seeds: int) -> Row:
     rewards, times, changes = [], [], []
     for seed in range(seeds):
         learner = contender.make(log)
@@ -150,7 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
     search = {"automl": options.automl, **dict(options.option)}
     logs = (head(load(f"{name}-u"), options.events) for name in options.sets)
-    rows = kit.printed(_row(log, each, options.seeds) for log in logs for each in contenders(search))
+    rows = kit.printed(row_of(log, each, options.seeds) for log in logs for each in contenders(search))
     verdict = verdicts(rows)
     document = {"search": search, "rows": rows, "verdicts": verdict}
     kit.write_json(options.json, document)

@@ -224,7 +224,7 @@ class LastLabel:
         self._last = label
 
 
-def _makers(kind: str, n_classes: int) -> dict[str, Callable[[], Any]]:
+def makers(kind: str, n_classes: int) -> dict[str, Callable[[], Any]]:
     """Return the factory of each learner of a kind."""
     compose, pp = import_module("river.compose"), import_module("river.preprocessing")
     linear, tree = import_module("river.linear_model"), import_module("river.tree")
@@ -315,7 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         kind = "regression" if name in REGRESSIONS else "classification"
         whole = list(islice((REGRESSIONS | CLASSIFICATIONS)[name](), given.events))
         print(f"{name}, {len(whole)} events: " + ("MAE, RMSE" if kind == "regression" else "right, log loss"))
-        for learner, make in _makers(kind, len({label for _, label in whole})).items():
+        for learner, make in makers(kind, len({label for _, label in whole})).items():
             if given.learners and learner not in given.learners:
                 continue
             results = []

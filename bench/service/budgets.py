@@ -43,7 +43,7 @@ class Result(NamedTuple):
 
 
 @cache
-def _routes(choose: bool) -> tuple[LlmRoutes, np.ndarray, np.ndarray]:
+def routes_of(choose: bool) -> tuple[LlmRoutes, np.ndarray, np.ndarray]:
     """Return the data, and which prompts are learnt before and which are decided."""
     routes = load()
     known = np.flatnonzero(~routes.test)
@@ -65,7 +65,7 @@ def context_of(routes: LlmRoutes, prompt: int) -> dict[str, msgspec.Raw]:
 @cache
 def warm_model(flags: str, choose: bool) -> bytes:
     """Return a model that has learnt the scores of all models for the known prompts."""
-    routes, known, _ = _routes(choose)
+    routes, known, _ = routes_of(choose)
     workspace = Workspace(configuration=REGISTRY.parse(f"{flags} --dsjson"))
     random, count = np.random.default_rng(0), len(routes.models)
     actions = [{"_tag": name, "model": {name: 1}} for name in routes.models]
@@ -86,7 +86,7 @@ def warm_model(flags: str, choose: bool) -> bytes:
 
 def expected_costs(choose: bool) -> np.ndarray:
     """Return the mean cost of each model for known prompts of similar length, for each prompt."""
-    routes, known, _ = _routes(choose)
+    routes, known, _ = routes_of(choose)
     bounds = np.quantile(routes.length[known], np.linspace(0, 1, _LENGTHS + 1)[1:-1])
     group = np.searchsorted(bounds, routes.length)
     means = [routes.cost[known][group[known] == each].mean(axis=0) for each in range(_LENGTHS)]
@@ -95,7 +95,7 @@ def expected_costs(choose: bool) -> np.ndarray:
 
 def run(seed: int, *, budget: float | None, flags: str, learn_every: int, cold: bool, choose: bool) -> Result:
     """Return what a service earns and spends."""
-    routes, _, decided = _routes(choose)
+    routes, _, decided = routes_of(choose)
     prompts = np.random.default_rng(seed).permutation(decided)
     declared = None if cold else expected_costs(choose)
     chosen = np.empty(len(prompts), int)
@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--learn_every", type=int, default=20, help="decisions between two models that rank")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    routes, _, decided = _routes(options.choose)
+    routes, _, decided = routes_of(options.choose)
     print(f"models: {', '.join(routes.models)}")
     for name, reward, cost in zip(
         routes.models, routes.reward[decided].mean(axis=0), routes.cost[decided].mean(axis=0), strict=True

@@ -17,6 +17,7 @@ import json
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -81,10 +82,10 @@ async def beside(port: int, prefix: str, seconds: float, others: list[str], pair
     return found
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     options = kit.parser(
         __doc__, loops=1000, busy=10, pairs=5.0, seconds=2.0, rounds=6, open=12, json=Path
-    ).parse_args()
+    ).parse_args(argv)
     names = [f"loop{number}" for number in range(options.loops)]
     with tempfile.TemporaryDirectory() as root:
         folder = Path(root) / "many"

@@ -10,12 +10,14 @@ import json
 import os
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import httpx
 import numpy as np
 
+from bench import kit
 from tests.service.language_models import completion
 from tests.service.serving import Service
 
@@ -70,11 +72,11 @@ def _seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _latencies(url: str, words: int, model: str, feedback: str) -> list[float]:
+def _latencies(url: str, words: int, model: str, feedback: str, requests: int) -> list[float]:
     """Return the seconds of requests, one after the other."""
     seconds = []
     with httpx.Client(timeout=30) as client:
-        for number in range(REQUESTS):
+        for number in range(requests):
             text = " ".join(
                 _WORDS[(number + index) % len(_WORDS)] + str(index // 9) for index in range(words)
             )
@@ -86,10 +88,11 @@ def _latencies(url: str, words: int, model: str, feedback: str) -> list[float]:
                 client.post(
                     feedback, json={"event_id": answer.headers["onlineauto-event-id"], "reward": number % 2}
                 )
-    return seconds[REQUESTS // 10 :]
+    return seconds[requests // 10 :]
 
 
-def main() -> None:
+def measure(requests: int = REQUESTS) -> Iterator[dict[str, object]]:
+    """Yield the milliseconds of each kind of request, and the CPU microseconds of the router for it."""
     port = _model()
     with TemporaryDirectory() as folder:
         models = Path(folder) / "models.toml"
@@ -99,8 +102,6 @@ def main() -> None:
         router = Service(Path(folder) / "router", "--endpoints", str(models), model=())
         router.verb = "route"
         with router:
-            print("| prompt | request | median ms | p99 ms | CPU µs of the router |")
-            print("|---|---|---|---|---|")
             for words in (20, 200):
                 for name, url, model, feedback in (
                     ("direct", f"http://127.0.0.1:{port}/v1", "m0", ""),
@@ -109,10 +110,15 @@ def main() -> None:
                     ("routed, with feedback", f"{router.url}/v1", "auto", f"{router.url}/v1/feedback"),
                 ):
                     before = _seconds(router.process.pid)
-                    found = _latencies(url, words, model, feedback)
-                    used = (_seconds(router.process.pid) - before) / REQUESTS * 1e6
+                    found = _latencies(url, words, model, feedback, requests)
+                    used = (_seconds(router.process.pid) - before) / requests * 1e6
                     middle, high = np.percentile(found, [50, 99]) * 1e3
-                    print(f"| {words} words | {name} | {middle:.2f} | {high:.2f} | {used:.0f} |", flush=True)
+                    row = {"words": words, "request": name, "median ms": middle, "p99 ms": high}
+                    yield row | {"CPU µs of the router": used}
+
+
+def main() -> None:
+    kit.printed(measure(kit.parser(__doc__, requests=REQUESTS).parse_args().requests))
 
 
 if __name__ == "__main__":

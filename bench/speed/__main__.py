@@ -6,7 +6,6 @@ VW runs in a child of a process that has imported it, timed around ``Workspace(a
 ours runs in a process that has run the same once before, timed around ``Workspace(...).fit(file)``. Every
 round runs everything once, every second round in reverse order; an uncounted round goes before. What
 importing and loading kernels takes is reported apart. The exit code is 1 if a target is missed.
-``bench.speed.readme_table`` puts the JSON into a README.
 """
 
 from __future__ import annotations

@@ -143,19 +143,24 @@ def _contestants() -> dict[str, Callable[[Event], object]]:
     return found
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Print the CPU microseconds of an event, predicted and learnt."""
-    options = kit.parser(__doc__, rounds=7, events=500).parse_args(words)
-    events = draw_events(options.events)
+def measure(*, rounds: int, events: int) -> dict[str, list[float]]:
+    """Return the CPU microseconds of an event, predicted and learnt, of each round by contestant."""
+    drawn = draw_events(events)
     contestants = _contestants()
 
     def microseconds(name: str) -> float:
         begin = time.process_time()
-        for event in events:
+        for event in drawn:
             contestants[name](event)
-        return (time.process_time() - begin) / len(events) * 1e6
+        return (time.process_time() - begin) / events * 1e6
 
-    spent = kit.samples(contestants, options.rounds, microseconds)
+    return kit.samples(contestants, rounds, microseconds)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print the CPU microseconds of an event, predicted and learnt."""
+    options = kit.parser(__doc__, rounds=7, events=500).parse_args(words)
+    spent = measure(rounds=options.rounds, events=options.events)
     ours = median(spent["AutoML"])
     for name, times in spent.items():
         middle = median(times)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -46,8 +46,8 @@ def predicted(model: Workspace, blocks: Sequence[Block]) -> list[bytes]:
     return [model.predict_block(block).score.tobytes() for block in blocks]
 
 
-def measure(name: str) -> None:
-    """Print a line for each kind of model of a log."""
+def measure(name: str) -> Iterator[dict[str, Any]]:
+    """Yield the figures of each kind of model of a log."""
     path = f"datasets/{name}.txt.gz"
     workspace = Workspace(cb_explore_adf=True, automl=4).fit(path)
     blocks = list(workspace.read(path))
@@ -55,20 +55,18 @@ def measure(name: str) -> None:
     loaded = {kind: timed(partial(Workspace.load, data, testonly=True)) for kind, (_, data) in files.items()}
     runs = kit.samples(_KINDS, _ROUNDS, lambda kind: timed(partial(predicted, loaded[kind][1], blocks)))
     assert runs["whole"][0][1] == runs["ensemble"][0][1]
-    print(f"{name}, predicted by the {workspace.searching.predicts[0]}")
     for kind, taken in runs.items():
         seconds = min(seconds for seconds, _ in taken)
         size, each = len(files[kind][1]) / 1e6, seconds / sum(map(len, blocks)) * 1e6
-        save, load = files[kind][0] * 1e3, loaded[kind][0] * 1e3
-        print(f"  {kind:9}{size:8.3f} MB  save {save:4.0f} ms  load {load:4.0f} ms  {each:5.1f} us an event")
+        row = {"log": name, "predicts": workspace.searching.predicts[0], "model": kind, "MB": size}
+        yield row | {"save ms": files[kind][0] * 1e3, "load ms": loaded[kind][0] * 1e3, "µs an event": each}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the logs that are named."""
     parser = kit.parser(__doc__)
     parser.add_argument("logs", nargs="*", default=["cb-surveys-u", "cb-diamonds-n-u"])
-    for name in parser.parse_args(arguments).logs:
-        measure(name)
+    kit.printed(row for name in parser.parse_args(arguments).logs for row in measure(name))
 
 
 if __name__ == "__main__":

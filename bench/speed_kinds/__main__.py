@@ -10,13 +10,11 @@ Every round runs each side once on each length of each kind, every second round 
 round that does not count. Printed are medians in microseconds for an event, the ratio of Vowpal Wabbit's
 processor time to ours, and the mean reward that each side reports of itself: for each kind; and the geometric
 mean and the worst ratio over all kinds but the last two.
-The exit code is 1 if a target is missed. With ``--curves FILE``, only the ensemble, the champion and
-``-q ::`` are measured, and the file gets their medians, for the picture of the documentation.
+The exit code is 1 if a target is missed.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -42,7 +40,6 @@ SIDES: dict[str, list[str] | dict[str, Any]] = {
 
 _EVERYWHERE = ("VW -q ::", "VW --automl 4", "ensemble", "champion")
 _ONLY_ON = {"1 live": ("news",), "32 live": ("news",), "no search": ("300 namespaces",)}
-_CURVES = ("VW -q ::", "ensemble", "champion")
 _NOT_AVERAGED = ("wide", "300 namespaces")
 
 _MEASURED = ("wall", "cpu", "reward")
@@ -58,21 +55,6 @@ def sides_of(kind: str) -> list[str]:
     if kind == "300 namespaces":  # VW's search would take minutes
         return ["ensemble", "champion", "no search"]
     return [*_EVERYWHERE, *(side for side, kinds in _ONLY_ON.items() if kind in kinds)]
-
-
-def curves_of(taken: Mapping[str, Any], lengths: Sequence[float]) -> dict[str, Any]:
-    """Return the median CPU microseconds of each part of each stream, for ``docs/pictures/draw.py``.
-
-    By what the stream is: where its parts end, and by side the figure of each part.
-    """
-    middles = [_medians(taken, part) for part in range(len(lengths))]
-    return {
-        KINDS[kind].what: {
-            "ends": [max(1, round(KINDS[kind].events * length)) for length in lengths],
-            "sides": {side: [round(middle[kind][side]["cpu"], 1) for middle in middles] for side in sides},
-        }
-        for kind, sides in taken.items()
-    }
 
 
 def measure(
@@ -189,14 +171,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             [1.0, 10.0], "where the parts of each stream end, in ascending order; 1 is its usual length"
         ),
         json=Path,
-        curves=kit.Option(Path, "measure three sides only, and write their curves here"),
     ).parse_args(argv)
-    sides = _CURVES if options.curves else tuple(SIDES)
-    taken = measure(options.kinds, rounds=options.rounds, lengths=options.lengths, sides=sides)
-    if options.curves:
-        curves = json.dumps(curves_of(taken, options.lengths), indent=1)
-        options.curves.write_text(curves + "\n", encoding="utf-8")
-        return 0
+    taken = measure(options.kinds, rounds=options.rounds, lengths=options.lengths)
     lines, met = report(taken, options.lengths)
     print("\n".join(lines))
     kit.write_json(options.json, taken)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 from functools import partial
 from pathlib import Path
@@ -52,32 +53,62 @@ MEMBERS = {
 }
 """The same, of runs whose ensembles have more and fewer members."""
 
-_SIDES = {
-    "VW -q ::": "VW -q ::",
-    "ensemble": "the ensemble",
-    "champion": "the champion alone",
-}
-"""By side of `bench.speed_kinds`: what the picture calls it."""
+BENCHMARKS = DATA.parents[1] / "benchmarks" / "data"
+"""The figures of `bench.publish`."""
 
-_TUNERS = {
-    "HPOLib": ["TPE: the default", "Optuna TPE", "CMA-ES", "random"],
-    "bbob": ["TPE: the default", "Optuna TPE", "CMA-ES", "random"],
-    "MF-Hartmann": [
-        "Hyperband, TPE: the default",
-        "Optuna TPE + Hyperband pruner",
-        "NePS PriorBand",
-        "DEHB",
-        "random",
-    ],
-    "curves": [
-        "Hyperband, TPE: the default",
-        "Optuna TPE + Hyperband pruner",
-        "NePS PriorBand",
-        "DEHB",
-        "random",
-    ],
+_FIGURES: dict[str, tuple[tuple[str, ...], str, str, dict[str, Any]]] = {
+    "quality": (
+        ("logs", "logs-peers"),
+        "What is earned on each log",
+        "mean true reward of the best-ranked action; bars: range over seeds; more is better",
+        {
+            "columns": (
+                "onlineauto",
+                "champion alone",
+                "all pairs",
+                "VW `--automl 4`",
+                "LightGBM",
+            )
+        },
+    ),
+    "speed": (
+        ("kinds",),
+        "What an event costs",
+        "CPU microseconds to predict and learn an event of the first of each stream; less is faster",
+        {"logarithmic": True},
+    ),
+    "service": (
+        ("service",),
+        "Decisions and rewards over HTTP",
+        "pairs of a rank and its reward a second, by the number of connections; more is faster",
+        {"unit": "pairs/s"},
+    ),
+    "partitions": (
+        ("partitions-ratios",),
+        "What partitions earn",
+        "true mean reward of the second half of each stream / that of one learner",
+        {},
+    ),
+    "off-policy": (
+        ("off-policy-errors",),
+        "How far estimates of a policy are from the truth",
+        "mean distance of the estimate from the true value; bars: range over policies; less is better",
+        {},
+    ),
+    "tuners": (
+        ("tuners",),
+        "How far from the optimum a search ends",
+        "regret: 0 is the optimum, 1 the median of random configs; bars: range over seeds",
+        {},
+    ),
+    "policies": (
+        ("cluster",),
+        "How long jobs take under each policy",
+        "mean completion time / that of fair sharing, with 95 % intervals; less is faster",
+        {},
+    ),
 }
-"""By suite of `bench.tune.suites`: the tuners in the picture."""
+"""By name of a picture of figures: its tables, its title, its note, and what else it needs."""
 
 EXPLORERS: dict[str, dict[str, Any]] = {
     "greedy, epsilon 0.2": {"epsilon": 0.2},
@@ -127,8 +158,10 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     yield "rungs", _rungs(dark=dark)
     yield "cluster", _cluster(dark=dark)
     yield "servers", _servers(dark=dark)
-    yield "speed", _speed(dark=dark)
-    yield "regret", _regret(dark=dark)
+    for name, (tables, title, note, options) in _FIGURES.items():
+        if not all((BENCHMARKS / f"{table}.csv").exists() for table in tables):
+            continue  # a section of `bench.publish` failed
+        yield name, _figures(*tables, title=title, note=note, dark=dark, **options)
 
 
 def main(folder: Path) -> None:
@@ -310,53 +343,49 @@ def _drift(*, dark: bool) -> Picture:
     return picture
 
 
-def _speed(*, dark: bool) -> Picture:
-    """Draw what an event costs as a stream goes on, for several kinds of streams."""
-    recorded = msgspec.json.decode((DATA / "speed.json").read_bytes())
-    note = "CPU microseconds for an event, between two points of a stream; less is faster"
-    title = "What an event costs as the stream goes on"
-    rows = -(-len(recorded) // 3)
-    picture = Picture(9, 0.7 + 2.6 * rows, title=title, note=note, dark=dark)
+def _figures(
+    *tables: str,
+    title: str,
+    note: str,
+    columns: tuple[str, ...] = (),
+    unit: str = "",
+    logarithmic: bool = False,
+    dark: bool,
+) -> Picture:
+    """Draw the medians of CSV files as dots, with their ranges; each column has a colour."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for table in tables:
+        with (BENCHMARKS / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+            for each in csv.DictReader(file):
+                wanted = each["unit"] == (unit or each["unit"])
+                if wanted and each["column"] in (columns or [each["column"]]):
+                    numbers = [float(each[name]) for name in ("median", "low", "high")]
+                    found.setdefault(each["column"], {})[each["row"]] = numbers
+    rows = list(dict.fromkeys(row for of in found.values() for row in of))[::-1]
+    picture = Picture(9, 1.5 + 0.24 * len(rows), title=title, note=note, dark=dark)
     with picture.drawing() as look:
-        grid = picture.figure.subplots(rows, 3, squeeze=False).flat
-        for axes, (kind, curves) in zip(grid, recorded.items(), strict=False):
-            for at, (side, name) in enumerate(_SIDES.items()):
-                if side in curves["sides"]:
-                    axes.plot(
-                        curves["ends"], curves["sides"][side], color=look.series[at],
-                        marker="o", markersize=4, label=name,
-                    )  # fmt: skip
+        axes = picture.figure.subplots()
+        for color, (name, of) in zip(look.series, found.items(), strict=False):
+            heights = [rows.index(row) for row in of]
+            middle, low, high = zip(*of.values(), strict=True)
+            axes.hlines(heights, low, high, color=color, linewidth=1.5, alpha=0.6)
+            axes.plot(
+                middle,
+                heights,
+                "o",
+                color=color,
+                markersize=4.5,
+                label=name.replace("`", ""),
+            )
+        axes.set_yticks(
+            range(len(rows)),
+            ["\n".join(wrap(row.replace("`", ""), 44)) for row in rows],
+            size=7.5,
+        )
+        if logarithmic:
             axes.set_xscale("log")
-            axes.set_xticks(curves["ends"], [f"{end:,}" for end in curves["ends"]], size=6)
-            axes.minorticks_off()
-            axes.set_ylim(bottom=0)
-            axes.set_title("\n".join(wrap(kind, 34)), size=7.5)
-        picture.figure.axes[0].legend(loc="upper right")
-    return picture
-
-
-def _regret(*, dark: bool) -> Picture:
-    """Draw how far from the optimum tuners are, over the budget, on four suites."""
-    recorded = msgspec.json.decode((DATA / "regret.json").read_bytes())
-    note = (
-        "medians over problems and seeds: 0 is the optimum, 1 is random configs at the end"
-    )
-    picture = Picture(9, 6.4, title="Regret over the budget", note=note, dark=dark)
-    with picture.drawing() as look:
-        for axes, (suite, tuners) in zip(
-            picture.figure.subplots(2, 2).flat, _TUNERS.items(), strict=True
-        ):
-            for at, who in enumerate(tuners):
-                course = [
-                    float("nan") if each is None else each for each in recorded[suite][who]
-                ]
-                parts = [100 * (part + 1) / len(course) for part in range(len(course))]
-                color = look.quiet if who == "random" else look.series[at]
-                axes.plot(parts, course, color=color, label=who)
-            axes.set_ylim(0, 3)
-            axes.set_title(suite, size=9)
-            axes.set_xlabel("percent of the budget")
-            axes.legend(loc="upper right", fontsize=7)
+            axes.xaxis.set_major_formatter("{x:g}")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=6)
     return picture
 
 
