@@ -358,6 +358,7 @@ class SingleLines(AutoModel):
             source = dataset_rows(
                 source, columns, label=label, weight=weight, problems=problems, identify=self._identify
             )
+            self._columns.learn_targets(label, weight)
         else:
             refuse_names(source, {"label": label, "weight": weight})
             source = check_source(source)
@@ -411,13 +412,17 @@ class SingleLines(AutoModel):
 
     def _extra_state(self) -> dict[str, Any]:
         raw = self._numbers.raw_state()
-        return {"numbers": self._numbers.state()} | ({"raw_numbers": raw} if raw else {})
+        columns = (
+            {"columns": self._columns.state()} if self._columns.features or self._columns.targets else {}
+        )
+        return {"numbers": self._numbers.state()} | ({"raw_numbers": raw} if raw else {}) | columns
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._numbers = NumberEncoder()
         self._columns = LearntColumns()
         self._numbers.restore(state["numbers"])
         self._numbers.restore_raw(state.get("raw_numbers", []))
+        self._columns.restore(state.get("columns", {}))
         self._serve()
 
 
