@@ -61,8 +61,8 @@ class Bounded:
     Attributes
     ----------
     value, low, high : float
-        Costs; the interval is (-inf, inf) while there is too little evidence. An estimate outside of its
-        interval is replaced by the nearer bound.
+        Costs; the interval is (-inf, inf) while there is too little evidence, and if the logged
+        probabilities are impossible. An estimate outside of its interval is replaced by the nearer bound.
     """
 
     value: float
@@ -332,12 +332,13 @@ class Evaluation:
             yield f"{int(scale[BELOW])} events were logged with less than the least probability given"
         if self._given_range and beyond:
             yield f"{beyond} costs were outside the given range; the intervals use its bounds instead"
-        for value in self.values():
-            for name, way in (("IPS", value.ips), ("SNIPS", value.snips), ("DR", value.dr)):
-                if way.low > way.high:
+        for policy, evidence in self._evidence.items():
+            for name, way in (("IPS", IPS), ("SNIPS", SNIPS), ("DR", DR)):
+                low, high = bounds_of(evidence, way, self._alpha)
+                if low > high:
                     yield (
-                        f"{value.policy}: by {name} no cost is possible, so the logged probabilities "
-                        "cannot be those by which the actions were chosen"
+                        f"{policy}: by {name} no cost is possible, so a feature tells which action was "
+                        "logged, or actions were chosen by other probabilities than the logged ones"
                     )
 
     def _refuse_missing(self, lines: Sequence[int], n: int) -> None:
@@ -398,6 +399,7 @@ class Evaluation:
             events = _events(predicted, pmf)
             bounds = np.empty((len(events.weight) if trace else 0, 3, 2))
             evaluate_events(evidence, events, self._alpha, bounds)
+            bounds[bounds[..., 0] > bounds[..., 1]] = -np.inf, np.inf
             intervals[name] = -bounds[..., ::-1]
         return intervals
 
@@ -407,6 +409,8 @@ class Evaluation:
 
         def bound(total: float, way: int) -> Bounded:
             low, high = bounds_of(evidence, way, self._alpha)
+            if low > high:  # no cost is possible; see `warnings`
+                low, high = -np.inf, np.inf
             return Bounded(0.0 - float(min(max(total, low), high)), -high, -low)
 
         return PolicyValue(
