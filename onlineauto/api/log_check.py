@@ -24,6 +24,7 @@ from onlineauto.formats.datasets.frame import FrameColumns
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.formats.options import format_of
+from onlineauto.interop.datasets import listed
 from onlineauto.interop.frames import from_frame
 from onlineauto.workspace.workspace import Workspace
 
@@ -392,6 +393,10 @@ class LogCheck:
                     self._add_time(_time_of(value) if isinstance(value, str) else value, f"row {row}")
             except TypeError:
                 raise InputError(f"column {time!r} has values that cannot be compared: row {row}") from None
+            if columns.get("context") is None:  # all columns without another role
+                names = (value for name, value in columns.items() if name != "choices")
+                taken = {str(time), *chain.from_iterable(map(listed, names))}
+                columns["context"] = [name for name in read.names if name not in taken]
         rest = {name: value for name, value in options.items() if name not in _COLUMNS}
         return list(from_frame(frame, **columns, problems=self.diagnostics, strict=False)), rest
 

@@ -242,6 +242,12 @@ def test_support_of_a_policy_on_a_frame() -> None:
         check_log(iter([]), policies=policies)
 
 
+@pytest.mark.parametrize("kind", [pandas.DataFrame, polars.DataFrame, pyarrow.table])
+def test_column_of_times_is_no_feature(kind: Any) -> None:
+    columns = {name: column for name, column in COLUMNS.items() if name != "context"}
+    assert codes(check_log(kind(table()), **columns, time="when")) == {}
+
+
 def test_times_that_cannot_be_compared_are_refused() -> None:
     frame = pandas.DataFrame(table() | {"when": [datetime(2026, 1, 1), 3] * 200})
     with pytest.raises(InputError, match="column 'when' has values that cannot be compared: row 1"):
