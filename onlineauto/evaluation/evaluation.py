@@ -202,7 +202,7 @@ class Evaluation:
         * the name of a column, an array, or a function that takes the frame and returns an array: floats are
           the policy's probabilities of the logged action; rows of floats are those of all `choices`, in
           order; anything else is the action that the policy takes;
-        * a mapping of each action to the column of its probabilities, or a frame with such columns.
+        * a mapping of each action to the column, or array, of its probabilities, or a frame of such columns.
 
         Floats that all equal actions are rejected, since they may be either.
 
@@ -224,7 +224,8 @@ class Evaluation:
             Probability that the set of best policies is ever wrong, in (0, 1); and for each policy, that the
             interval of its value is.
         reward_range, cost_range : tuple of (float, float), optional
-            Lowest and highest reward or cost. By default it is learnt, as by `Evaluation`.
+            Lowest and highest reward or cost. By default it is learnt, as by `Evaluation`. If it is given,
+            its bounds take the place of values outside, in estimates and intervals.
         min_prob : float, optional
             Smallest probability that the logging policy assigns to any action; by default it is learnt, too.
 

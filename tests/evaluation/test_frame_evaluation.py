@@ -376,3 +376,13 @@ def test_an_evaluation_is_displayed_as_its_table() -> None:
     found = evaluate(draw(), {"uniform": everywhere([1 / 3] * 3, 3000)})
     assert repr(found) == str(found)
     assert "* uniform" in repr(found)
+
+
+def test_rewards_outside_of_a_given_range_are_taken_as_its_bounds() -> None:
+    frame = draw()
+    beyond = frame | {"click": np.where(frame["click"] > 0, 7.0, -2.0)}
+    policies = {"best": everywhere(POLICIES["best"], 3000)}
+    found, expected = evaluate(beyond, policies), evaluate(frame, policies)
+    assert found.values == expected.values
+    assert found.difference("best", LOGGED) == expected.difference("best", LOGGED)
+    assert "3,000 rewards are outside the given range: taken as its bounds" in [*found.warnings()]
