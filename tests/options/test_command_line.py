@@ -51,6 +51,8 @@ VW_ONLY = "is an option of Vowpal Wabbit that onlineauto does not have"
         (["a", "-d", "b", "a", "-t", "c"], {"data": ("a", "b", "a", "c"), "testonly": True}),
         (["--"], {}),
         ([], {}),
+        (["--no_daemon", "a", "--log_level", "off", "--limit_output=3", "b"], {"data": ("a", "b")}),
+        (["--sparse_weights", "--id", "x", "--ring_size", "-1", "--log_output", "-t"], {"testonly": True}),
     ],
 )
 def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
@@ -75,8 +77,8 @@ def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
         (["-l", "0.1", "-l", "0.2"], "--learning_rate is given as 0.1 and as 0.2"),
         (["--epsilom", "3"], "unknown option --epsilom; did you mean --epsilon?"),
         (["--loss-function", "hinge"], "unknown option --loss-function; did you mean --loss_function?"),
-        (["--wqzx=1"], "unknown option --wqzx; `onlineauto --help` lists them all"),
-        (["-z"], "unknown option -z; `onlineauto --help` lists them all"),
+        (["--wqzx=1"], "unknown option --wqzx; `onlineauto learn --help` lists them all"),
+        (["-z"], "unknown option -z; `onlineauto learn --help` lists them all"),
         (["--affix", "2"], f"--affix {VW_ONLY}"),
         (
             ["--ngram", "a"],
