@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onlineauto import AutoML, InputError, OptionError, Workspace
-from onlineauto.interop import event_text, write_vw_model
+from onlineauto.interop import event_text, read_vw_model, write_vw_model
 from onlineauto.interop.vw.model import read_model
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.warm_start import challenge, search_from
@@ -92,6 +92,10 @@ def test_letters_become_the_namespaces_that_begin_with_them(tmp_path: Path) -> N
     path, log = tmp_path / "vw.model", tmp_path / "log.txt"
     old = Workspace(cb_explore_adf=True, vw_exact=True, quadratic="ua", epsilon=0.05).fit(_texts())
     write_vw_model(old, path)
+    with pytest.raises(
+        OptionError, match="cannot use --quadratic ::: the model was made with --quadratic ua"
+    ):
+        read_vw_model(path.read_bytes(), quadratic="::")
     with pytest.raises(OptionError, match=r"crosses 'ua', .* namespaces=\[…\]\) takes them"):
         AutoML().warm_start(path)
     log.write_text("\n".join(_texts()))
