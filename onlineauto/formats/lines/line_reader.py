@@ -311,6 +311,8 @@ class LineReader(RecordReader, ABC):
         if len(blocks) != 1 or len(blocks[0]) != 1:
             n_events = sum(map(len, blocks))
             problems = "; ".join(map(str, self.diagnostics.kept)) or f"it has {n_events} events"
+            if "no '|' in '{" in problems:
+                problems += "; this looks like JSON: add json=True, or dsjson=True for the log of a service"
             raise NotOneEventError(f"the text is not one event: {problems}", self.diagnostics.kept)
         return blocks[0]
 
