@@ -253,3 +253,5 @@ def test_json_for_a_workspace_of_text_is_named() -> None:
     for method in (Workspace(cb_explore_adf=True).learn, Workspace().predict):
         with pytest.raises(InputError, match=r"looks like JSON: add json=True, or dsjson=True"):
             method('{"c": {"_multi": [{"a": 1}]}}')
+    with pytest.warns(UserWarning, match=r"looks like JSON: add json=True, or dsjson=True"):
+        Workspace(cb_explore_adf=True).fit(b'{"c": {"_multi": [{"a": 1}]}}\n')
