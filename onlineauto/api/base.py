@@ -391,6 +391,20 @@ class AutoModel:
         ensemble starts with the champion and with `ridge`, which knows no action yet. This model must not
         have learnt anything yet.
 
+        Parameters
+        ----------
+        source : path or bytes
+            A file of onlineauto or of Vowpal Wabbit.
+        namespaces : iterable of str, optional
+            The full names of the namespaces of the events. Vowpal Wabbit saves interactions by letters only,
+            so its models need them: ``-q UA`` becomes the interactions of all names that begin with U and A.
+
+        Raises
+        ------
+        OptionError
+            The model has other options than this one; or it has interactions by letters, and no
+            `namespaces` are given.
+
         Examples
         --------
         >>> import io

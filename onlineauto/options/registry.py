@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origi
 
 from onlineauto.errors import OptionError, short_repr
 from onlineauto.options.parts import Parts
-from onlineauto.options.vw_names import INSTEAD, NAMES, SHORT_NAMES
+from onlineauto.options.vw_names import INSTEAD, NAMES, NO_EFFECT, SHORT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -433,8 +433,9 @@ def _split(
     * ``-`` and negative numbers are not flags. After ``--`` there are no flags.
     * A word that no flag takes names the data file.
 
-    There is one deviation. A value that is also a known flag is rejected, as in ``-p --quiet``, since most
-    likely a file name is missing. Write ``--predictions=--quiet`` to use such a value.
+    There are two deviations. Flags of Vowpal Wabbit that change no numbers are left out. A value that is also
+    a known flag is rejected, as in ``-p --quiet``, since most likely a file name is missing. Write
+    ``--predictions=--quiet`` to use such a value.
 
     Source: Vowpal Wabbit, vowpalwabbit/config/src/options_cli.cc.
     """
@@ -452,7 +453,10 @@ def _split(
             continue
         flag, attached = _split_word(word)
         if flag not in options:
-            unknown.append(flag)
+            if (takes_value := NO_EFFECT.get(flag[2:])) is None or "--vw_exact" not in options:
+                unknown.append(flag)
+            elif takes_value and attached is None and left and not _is_flag(left[0]):
+                left.popleft()
             continue
         result.append((options[flag], _take_words(options[flag], flag, attached, left=left, options=options)))
     if unknown:
@@ -701,7 +705,7 @@ def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
     near = difflib.get_close_matches("--" + name.replace("-", "_"), known, n=1, cutoff=_NEAR)
     if near:
         return OptionError(f"unknown option {flag}; did you mean {near[0]}?")
-    return OptionError(f"unknown option {flag}; `onlineauto --help` lists them all")
+    return OptionError(f"unknown option {flag}; `onlineauto learn --help` lists them all")
 
 
 def _unknown_options(flags: Sequence[str], *, known: Collection[str]) -> OptionError:

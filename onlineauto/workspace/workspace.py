@@ -34,7 +34,7 @@ from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import NAMES
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics, json_hint
 from onlineauto.formats.lines.event_source import EndlessSource
 from onlineauto.formats.mappings.identities import MOST_NUMBERS, has_new_numbers, numbers_in
 from onlineauto.jit import plan
@@ -368,7 +368,8 @@ class Workspace(Locked):
         for _ in self.stream(source):
             pass
         if (problems := self.diagnostics.problems_since(counts, n_stored)).total:
-            warnings.warn(problems.summary(), UserWarning, stacklevel=2)
+            summary = problems.summary()
+            warnings.warn(f"{summary}{json_hint(summary)}", UserWarning, stacklevel=2)
         return self
 
     def end_pass(self) -> None:

@@ -357,3 +357,9 @@ def make_diagnostic(
         message=message.format(text=quoted),
         done=_STOPPED if fatal else done.format(unit=unit),
     )
+
+
+def json_hint(problems: str) -> str:
+    """Return the advice for problems of text that is JSON, or ""."""
+    is_json = "no '|' in '{" in problems
+    return "; this looks like JSON: add json=True, or dsjson=True for the log of a service" if is_json else ""

@@ -16,6 +16,7 @@ from onlineauto.interop.vw.file import VwShape
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import make_rule
 from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.save_load import flag_text
 
 if TYPE_CHECKING:
     from onlineauto.interop.vw.file import VwHead
@@ -48,8 +49,8 @@ def configuration_of(head: VwHead, configuration: Configuration, *, name: str) -
         value = configuration.get(option.name)
         if value != values.get(option.name, value) and not option.override:
             raise OptionError(
-                f"cannot use {option.flag} {value}: {name} was made with "
-                f"{option.flag} {values[option.name]}; leave it out"
+                f"cannot use {flag_text(option.flag, value)}: {name} was made with "
+                f"{flag_text(option.flag, values[option.name])}; leave it out"
             )
         values[option.name] = value
     return REGISTRY.from_keywords(**values | {"vw_exact": True})

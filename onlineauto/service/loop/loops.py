@@ -132,7 +132,10 @@ def split_options(configuration: Configuration, *groups: Group) -> Configuration
     own |= {"data", "quiet"}
     beside = {declared.name for group in (OutputOptions, ModelOptions) for declared in options_of(group)}
     for name in sorted((beside - {"quiet"}) & configuration.supplied):
-        raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
+        hint = "; PUT /v1/model replaces the model" if name == "initial_regressor" else ""
+        raise OptionError(
+            f"--{name} has no effect on a service, whose model and journal are in its folder{hint}"
+        )
     if "cost_range" in configuration.supplied:
         raise OptionError("a service takes rewards, not costs: give their range as --reward_range LOW,HIGH")
     supplied = {name: configuration.get(name) for name in configuration.supplied - own}
