@@ -57,7 +57,10 @@ def type_for_callers(function: Callable[..., Any], *, inline: bool) -> Any:
 
 
 def compile_kernel(function: Callable[..., Any], packed: Packed, symbol: str) -> tuple[bytes, Kind]:
-    """Return a kernel's optimised LLVM bitcode, which exports `symbol`, and the kind of its result."""
+    """Return the optimised LLVM bitcode of a kernel for packed arguments, and the kind of its result.
+
+    The module exports one function, `symbol`.
+    """
     kernel = Inner(without_enumerations(function), _SETTINGS)
     run, result = enter(kernel, packed)
     module, name = optimized_module(run, _SETTINGS, (types.int64,))

@@ -33,7 +33,10 @@ _CODES = {
 
 
 def enter(dispatcher: Any, packed: Packed) -> tuple[Callable[[int], None], list[Any]]:
-    """Return a function for Numba that takes the address of words and calls a kernel with them."""
+    """Return a function for Numba that takes the address of words and calls a kernel with them.
+
+    The second result is a list that receives the type of what the kernel returns, once it is compiled.
+    """
     found: list[Any] = []
     wanted = tuple(type_of(kind, argument=True) for kind in packed.kinds)
     end = sum(map(words_of, packed.kinds))
