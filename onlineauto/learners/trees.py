@@ -105,14 +105,6 @@ def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = 
     )
 
 
-def widened(trees: Trees, outputs: int) -> Trees:
-    """Return the trees with a larger capacity for outputs."""
-    before, rounds = trees.base.shape[-1], trees.split.shape[1]
-    more = outputs + 1 - before
-    leaf = np.pad(trees.leaf, ((0, 0), (0, rounds * LEAVES * more)))
-    return trees._replace(leaf=leaf, base=np.pad(trees.base, ((0, 0), (0, more)), mode="edge"))
-
-
 def _leaves_of(trees: Trees, model: int) -> NDArray[np.float32]:
     """Return the values of the leaves of a model, [rounds, LEAVES, outputs]: a view."""
     shape = trees.split.shape[1], LEAVES, int(trees.outputs[model])
