@@ -259,11 +259,7 @@ except ImportError:  # this system has no flock()
 
 
 class HistoryFile:
-    """Appends records to a file, which another cluster may continue after this one has ended or crashed.
-
-    Each slot is on the disk before the next slot begins. An incomplete last line after a crash is removed.
-    Records that cannot be written, because the disk is full, wait for the next slot.
-    """
+    """Appends records to a file that another cluster may continue; a slot is on the disk before the next."""
 
     def __init__(self, path: str | os.PathLike[str], head: Head) -> None:
         self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115 - stays open while the cluster works

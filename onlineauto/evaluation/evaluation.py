@@ -511,10 +511,7 @@ def _pmf(outcomes: Outcomes, *, explores: bool) -> NDArray[np.float64]:
 
 
 def _events(predicted: Outcomes, pmf: NDArray[np.float64] | None) -> Logged:
-    """Return the labelled events with the probabilities `pmf` of a policy; None means the logging policy.
-
-    `predicted` has the predicted cost of every action.
-    """
+    """Return the labelled events with the probabilities `pmf` of a policy, None for the logging policy's."""
     known, start = predicted.labelled, predicted.action_start
     logged = start[:-1][known] + predicted.known_action[known]
     probability = predicted.known_probability[known].astype(float)

@@ -102,10 +102,7 @@ def write_text(
 def write_events(
     events: Iterable[AnyEvent], path: str | os.PathLike[str], text_of: Callable[[AnyEvent, int], str]
 ) -> int:
-    """Write the text that `text_of` returns for each event and its index, from 0; return their number.
-
-    The file appears once it is completely on disk.
-    """
+    """Write the text that `text_of` returns for each event and its index, from 0; return their number."""
     n = 0
     with replacing(path) as file:
         for n, event in enumerate(events, 1):

@@ -360,18 +360,12 @@ class Configuration:
         }
 
     def first_result(self, name: str) -> Any:
-        """Return the first result other than None of the groups' methods `name`; None if there is none.
-
-        So a group of a higher layer can pass the meaning of its options to the code of a lower layer.
-        """
+        """Return the first result other than None of the groups' methods `name`; None if there is none."""
         brings = (getattr(group, name)() for group in self.groups if hasattr(group, name))
         return next((value for value in brings if value is not None), None)
 
     def command(self, *, kept: bool = False) -> str:
-        """Return the supplied options as a command line, which `Registry.parse` reads as an equal value.
-
-        If `kept`, the command line has only the options that a model keeps.
-        """
+        """Return the supplied options as a command line, which `Registry.parse` reads as an equal value."""
         words = []
         for option, value in self._items():
             if option.name in self.supplied and (option.keep or not kept):
@@ -587,10 +581,7 @@ class Registry:
         return len(self.options) > before
 
     def parse_kept(self, words: str | Sequence[str]) -> Configuration:
-        """Return the configuration of a command line in a file, which may only have options of models.
-
-        All other options must come from the user of the program, since some of them name files to write.
-        """
+        """Return the configuration of a command line in a file, which may only have options of models."""
         configuration = self.parse(words)
         for option in self.options:
             if option.name in configuration.supplied and not option.keep:

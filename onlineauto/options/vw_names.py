@@ -1,7 +1,4 @@
-"""The names of all options of Vowpal Wabbit 9.11.9, so that the error about an unsupported one can name it.
-
-A test compares the names with the installed `vowpalwabbit` package.
-"""
+"""The names of all options of Vowpal Wabbit 9.11.9, for the error about an unsupported one."""
 
 from __future__ import annotations
 

@@ -214,11 +214,7 @@ _IN_A_BIN = 6
 
 
 def values_at_common_resource(values: Sequence[Mapping[str, Any]]) -> tuple[int, list[Mapping[str, Any]]]:
-    """Return the largest resource that many trials have reached, and their values there.
-
-    Many are half as many as have reached the most common resource. At higher resources there are only
-    promoted trials, which are similar.
-    """
+    """Return the largest resource that many trials have reached, and their values there."""
     at: dict[int, dict[int, Mapping[str, Any]]] = {}
     for row in values:
         at.setdefault(row["resource"], {})[row["trial"]] = row

@@ -250,10 +250,7 @@ class GpuRound:
     allocation: Allocation = field(default_factory=dict)  # The decision.
 
     def situation_for(self, policy: ClusterPolicy) -> Situation:
-        """Return the situation before the decision, with a row for each job if the policy scores rows.
-
-        An elastic job has one GPU for each worker; any other job has all its GPUs for one worker.
-        """
+        """Return the situation before the decision, with a row for each job if the policy scores rows."""
         rows = [
             Row(
                 kind=job.speed_kind,
@@ -392,10 +389,7 @@ class KindBlind(GpuPolicy):
 def fit_speeds(
     application: GpuApplication, cluster: GpuCluster, interval: float, *, asked: int = 1
 ) -> list[float]:
-    """Return five coefficients of the rounds that a unit of work takes; see `terms`.
-
-    An application that is not elastic runs on `asked` GPUs only, and these are one worker.
-    """
+    """Return five coefficients of the rounds that a unit of work takes; see `terms`."""
     points: dict[int, list[float]] = {}
     for kind in cluster.nodes:
         for many in cluster.sizes(kind) if application.is_elastic else (asked,):

@@ -114,10 +114,7 @@ class MarginalGain(Modelled):
 
 
 class UntilKnown(ClusterPolicy):
-    """Decide like `MarginalGain` if the kinds of all jobs have observations, and otherwise like `Fair`.
-
-    This is the default of `Cluster`. A new kind is observed in its first slot, in which `Fair` decides.
-    """
+    """Decide like `MarginalGain` if the kinds of all jobs have observations, and otherwise like `Fair`."""
 
     name: ClassVar[str] = "marginal-gain"
 

@@ -110,10 +110,7 @@ class ClusterPolicy(ABC):
 
 
 def best_choices(score: Floats, choices: Bools) -> Ints:
-    """Return the choice with the highest score in each cluster.
-
-    If all scores are minus infinity, the choice is "nothing more", or the first choice if a job must begin.
-    """
+    """Return the choice with the highest score in each cluster."""
     allowed = np.where(choices, score, -np.inf)
     if np.isnan(allowed).any():
         raise OptionError("a policy scored an action as NaN: scores are numbers, or minus infinity for never")

@@ -208,13 +208,7 @@ class Situation:
         return replace(self, gpus=replace(self.gpus, allocation=allocation))
 
     def after(self, actions: Ints) -> Situation:
-        """Return the situation after one legal action in each cluster.
-
-        Parameters
-        ----------
-        actions : int64[B]
-            See `onlineauto.cluster.policies.policy`.
-        """
+        """Return the situation after one legal action in each cluster; `actions` is int64[B]."""
         places = self.places
         rows = actions % places
         acts = actions < 3 * places
@@ -232,10 +226,7 @@ class Situation:
         return replace(self, workers=workers, servers=servers, free=self.free - taken)
 
     def legal(self) -> Bools:
-        """Return the possible actions: bool[B, 3J + 1]. "Nothing more" is always possible.
-
-        A job that takes servers begins with a worker and a server at once, because neither works alone.
-        """
+        """Return the possible actions: bool[B, 3J + 1]. "Nothing more" is always possible."""
         begun = self.workers > 0
         takes = self.takes_servers
         free = (self.free + _ROUNDING * self.capacity)[:, None, :]
@@ -248,11 +239,7 @@ class Situation:
         return np.concatenate([worker, server, both, nothing], 1)
 
     def choices(self) -> Bools:
-        """Return the actions from which a policy chooses: bool[B, 3J + 1].
-
-        While a job without workers can begin, only actions that begin a job are choices, so that no policy
-        starves a job. Afterwards all legal actions are choices.
-        """
+        """Return the actions from which a policy chooses, bool[B, 3J + 1]: first those that begin jobs."""
         legal = self.legal()
         idle = self.valid & (self.workers == 0)
         begins = legal & np.concatenate([idle, np.zeros_like(idle), idle, np.zeros((len(idle), 1), bool)], 1)

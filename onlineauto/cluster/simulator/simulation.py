@@ -594,11 +594,7 @@ def _check_allocation(
 
 
 def _move(jobs: Sequence[GpuJob], allocation: Allocation, cluster: GpuCluster) -> None:
-    """Give each job the GPUs of an allocation.
-
-    The largest jobs are first. A job keeps its GPUs if their number does not change and a larger job has
-    not taken them; it otherwise gets the first free GPUs of its kind.
-    """
+    """Give each job the GPUs of an allocation, the largest first; a job keeps its GPUs while it can."""
     capacity = cluster.capacity
     for kind, many in capacity.items():
         free = set(range(many))

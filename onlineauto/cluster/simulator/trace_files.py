@@ -390,11 +390,7 @@ def read_gavel(trace: str | os.PathLike[str], throughputs: str | os.PathLike[str
 
 
 def read_alibaba(pods: str | os.PathLike[str], nodes: str | os.PathLike[str]) -> list[GpuJob]:
-    """Return the pods of a trace of Alibaba that have whole GPUs and have ended.
-
-    The duration of a pod is the same on all kinds of GPU that it accepts, because the trace does not have
-    any speeds. Pods with a part of a GPU are rounded up to one GPU.
-    """
+    """Return the pods of a trace of Alibaba that have whole GPUs and have ended."""
     kinds = {row["model"] for row in _rows(Path(nodes)) if row.get("model")}
     jobs = []
     for row in _rows(Path(pods)):

@@ -327,10 +327,7 @@ def _quote(text: bytes) -> str:
 
 
 def _is_too_large(number: bytes, text: bytes) -> bool:
-    """Return whether a JSON number at the start of an offending text is infinite as a float64.
-
-    A number that fills the whole text was cut. Readers reject such a number only if it is too large.
-    """
+    """Return whether a JSON number at the start of an offending text is infinite as a float64."""
     return math.isinf(float(number)) or len(number) == len(text) == MOST_TEXT
 
 

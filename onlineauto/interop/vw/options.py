@@ -37,10 +37,7 @@ _OF_SLOTS = {"cb_sample"}
 
 
 def configuration_of(head: VwHead, configuration: Configuration, *, name: str) -> Configuration:
-    """Return the options of a file combined with `configuration`, in exact mode.
-
-    VW saves only some options. Others, such as ``--loss_function``, have to be passed again, like to VW.
-    """
+    """Return the options of a file combined with `configuration`, in exact mode."""
     stored = _stored_options(head, name=name)
     values: dict[str, Any] = {option: stored.get(option) for option in stored.supplied}
     for option in REGISTRY.options:

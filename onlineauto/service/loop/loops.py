@@ -123,10 +123,7 @@ def loop_options(text: str) -> tuple[Configuration, ServeOptions, bool]:
 
 
 def split_options(configuration: Configuration, *groups: Group) -> Configuration:
-    """Return the options of the model in the options of `serve`; reject those that a service cannot use.
-
-    `groups` are further options of the service.
-    """
+    """Return the options of the model in the options of `serve`; reject those that a service cannot use."""
     served: tuple[Group, ...] = (ServeOptions, *groups)
     own = {declared.name for group in served for declared in options_of(group)}
     own |= {"data", "quiet"}
@@ -200,10 +197,7 @@ class NamedLoop:
 
 
 class Loops:
-    """The named loops in the folder of a service.
-
-    The methods read and write files. One thread at a time calls them for a loop.
-    """
+    """The named loops in the folder of a service."""
 
     def __init__(
         self,

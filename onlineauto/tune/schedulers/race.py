@@ -107,11 +107,7 @@ class Race(Hyperband):
         return Decision.STOP
 
     def _is_behind(self, trial: int, slot: Slot) -> bool:
-        """Return whether k trials of the rung are proved better, where k trials are promoted.
-
-        Only the k trials with the largest gains are tested. The smallest of these gains is tested first,
-        because this test most often decides.
-        """
+        """Return whether k trials of the rung are proved better, where k trials are promoted."""
         bracket, rung = self._brackets[slot.bracket], slot.rung_slot.rung
         trials = bracket.trials[rung]
         promoted = bracket.rungs[rung + 1][0] if rung + 1 < len(bracket.rungs) else 1
