@@ -48,7 +48,11 @@ class BagOptions:
 
 
 class Bag(Explorer):
-    """Explorer by the votes of several models."""
+    """Explorer by the votes of several models.
+
+    >>> Bag(5, greedify=True).keywords()
+    {'bag': 5, 'greedify': True}
+    """
 
     name = "bag"
     flags = ("bag",)

@@ -61,7 +61,11 @@ class CoverOptions:
 
 
 class Cover(Explorer):
-    """Explorer by policies that differ."""
+    """Explorer by policies that differ.
+
+    >>> Cover(3, psi=0.01).keywords()
+    {'cover': 3, 'psi': 0.01}
+    """
 
     name = "cover"
     flags = ("cover",)

@@ -122,7 +122,11 @@ def models_of(configuration: Configuration) -> int:
 
 
 class EpsilonDecay(Explorer):
-    """ε-greedy explorer with an ε that falls, and with models that start again."""
+    """ε-greedy explorer with an ε that falls, and with models that start again.
+
+    >>> EpsilonDecay(model_count=4).keywords()
+    {'epsilon_decay': True, 'model_count': 4}
+    """
 
     name = "epsilon_decay"
     flags = ("epsilon_decay",)

@@ -47,7 +47,11 @@ def left_to_explore(configuration: Configuration, learnt: int) -> int:
 
 
 class First(Explorer):
-    """Explorer that is uniform at first, then always chooses the best action."""
+    """Explorer that is uniform at first, then always chooses the best action.
+
+    >>> First(100).keywords()
+    {'first': 100}
+    """
 
     name = "first"
     flags = ("first",)

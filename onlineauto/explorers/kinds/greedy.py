@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 
 class Greedy(Explorer):
-    """Explorer that mostly chooses the best action; it has only the shared options."""
+    """Explorer that mostly chooses the best action; it has only the shared options.
+
+    >>> Greedy(epsilon=0.1).keywords()
+    {'epsilon': 0.1}
+    """
 
     name = "greedy"
     flags = ()

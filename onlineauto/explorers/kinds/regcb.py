@@ -52,7 +52,11 @@ class RegcbOptions:
 
 
 class Regcb(Explorer):
-    """Explorer of the actions that may still be the best."""
+    """Explorer of the actions that may still be the best.
+
+    >>> Regcb(mellowness=0.1).keywords()
+    {'regcb': True, 'mellowness': 0.1}
+    """
 
     name = "regcb"
     flags = ("regcb", "regcbopt")

@@ -63,7 +63,11 @@ class RndOptions:
 
 
 class Rnd(Explorer):
-    """Explorer by softmax over costs minus a bonus for little-known actions."""
+    """Explorer by softmax over costs minus a bonus for little-known actions.
+
+    >>> Rnd(3, rnd_alpha=0.5).keywords()
+    {'rnd': 3, 'rnd_alpha': 0.5}
+    """
 
     name = "rnd"
     flags = ("rnd",)

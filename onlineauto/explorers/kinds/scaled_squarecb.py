@@ -58,7 +58,11 @@ class ScaledSquarecbOptions:
 
 
 class ScaledSquarecb(Explorer):
-    """Explorer like SquareCB, with differences of costs in units of the typical error of predictions."""
+    """Explorer like SquareCB, with differences of costs in units of the typical error of predictions.
+
+    >>> ScaledSquarecb(gamma_scale=5).keywords()
+    {'scaled_squarecb': True, 'gamma_scale': 5}
+    """
 
     name = "scaled_squarecb"
     flags = ("scaled_squarecb",)

@@ -45,7 +45,11 @@ class SoftmaxOptions:
 
 
 class Softmax(Explorer):
-    """Explorer with probabilities proportional to exp(-λ cost)."""
+    """Explorer with probabilities proportional to exp(-λ cost).
+
+    >>> Softmax(lambda_=10).keywords()
+    {'softmax': True, 'lambda_': 10}
+    """
 
     name = "softmax"
     flags = ("softmax",)

@@ -66,7 +66,11 @@ class SquarecbOptions:
 
 
 class Squarecb(Explorer):
-    """Explorer with probabilities by the inverse of an action's predicted disadvantage."""
+    """Explorer with probabilities by the inverse of an action's predicted disadvantage.
+
+    >>> Squarecb(gamma_scale=100).keywords()
+    {'squarecb': True, 'gamma_scale': 100}
+    """
 
     name = "squarecb"
     flags = ("squarecb",)

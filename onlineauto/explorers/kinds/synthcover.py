@@ -61,7 +61,11 @@ class SynthcoverOptions:
 
 
 class Synthcover(Explorer):
-    """Explorer that gives probability to the best action in small parts."""
+    """Explorer that gives probability to the best action in small parts.
+
+    >>> Synthcover(synthcoverpsi=0.2).keywords()
+    {'synthcover': True, 'synthcoverpsi': 0.2}
+    """
 
     name = "synthcover"
     flags = ("synthcover",)
