@@ -32,6 +32,9 @@ class Asha(FifoScheduler):
     """Asynchronous successive halving.
 
     With `variant` "stopping" and `history` "start", a rung is what it was when the trial began.
+
+    >>> Asha("stopping").options
+    {'variant': 'stopping'}
     """
 
     name = "asha"

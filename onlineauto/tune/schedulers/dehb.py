@@ -35,7 +35,11 @@ _TRIES = 50
 
 
 class Dehb(PlainState, Scheduler):
-    """DEHB: evolved configs replace random ones; later brackets have new configs in all rungs."""
+    """DEHB: evolved configs replace random ones; later brackets have new configs in all rungs.
+
+    >>> Dehb(factor=0.6).options["factor"]
+    0.6
+    """
 
     name = "dehb"
     needs_space = True

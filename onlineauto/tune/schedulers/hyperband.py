@@ -33,6 +33,9 @@ SYSTEMS: Mapping[str, Callable[[int, int, int, int | None], list[Rungs]]] = {
 class Hyperband(PlainState, Scheduler):
     """Synchronous Hyperband: trials begin in the first rung of a bracket and are paused after each rung.
 
+    >>> Hyperband(brackets=2).options
+    {'sizes': 'geometric', 'brackets': 2}
+
     Parameters
     ----------
     sizes : {"geometric", "hpbandster"}

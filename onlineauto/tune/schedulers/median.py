@@ -18,6 +18,9 @@ class Median(FifoScheduler):
     """Stops trials by the running average of their reported values.
 
     With `history` "start", a trial is compared with what others had reported when it began.
+
+    >>> Median(3, cutoff=0.25).options
+    {'grace_population': 3, 'cutoff': 0.25}
     """
 
     name = "median"

@@ -35,6 +35,9 @@ class Pbt(FifoScheduler):
     trial inherits the rest of the member's budget: a member and its successors train for at most
     `max_resource` together, so the study ends even if the best values are the earliest ones. With
     fewer workers than members, members alternate: each pauses after its interval if others wait.
+
+    >>> Pbt(4, interval=3).options
+    {'population': 4, 'interval': 3, 'share': 0.25, 'resample': 0.25, 'factors': [0.8, 1.2]}
     """
 
     name = "pbt"
