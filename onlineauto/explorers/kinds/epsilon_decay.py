@@ -9,9 +9,6 @@ model.
 Exact mode reproduces VW's errors: a model that starts again keeps sums of its predecessor, and with
 ``--cb_type dr`` the wrong weights are cleared. Rewards are clipped to [0, 1], or in native mode to the range
 that ``--cost_range`` gives.
-
-Source: Auer, Cesa-Bianchi & Fischer, *Finite-time Analysis of the Multiarmed Bandit Problem*, 2002 (decaying
-ε); VW's ``--epsilon_decay``.
 """
 
 from __future__ import annotations
@@ -126,6 +123,9 @@ class EpsilonDecay(Explorer):
 
     >>> EpsilonDecay(model_count=4).keywords()
     {'epsilon_decay': True, 'model_count': 4}
+
+    Source: Auer, Cesa-Bianchi & Fischer, *Finite-time Analysis of the Multiarmed Bandit Problem*, 2002
+    (decaying ε); VW's ``--epsilon_decay``.
     """
 
     name = "epsilon_decay"

@@ -2,8 +2,6 @@
 
 The log of the first phase is uniform, which suits every later comparison. In the second phase there is no
 exploration.
-
-Source: VW's ``--first``.
 """
 
 from __future__ import annotations
@@ -51,6 +49,8 @@ class First(Explorer):
 
     >>> First(100).keywords()
     {'first': 100}
+
+    Source: VW's ``--first``.
     """
 
     name = "first"

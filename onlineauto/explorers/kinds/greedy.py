@@ -1,9 +1,6 @@
 """ε-greedy: the default explorer without a search, which mostly chooses the best action.
 
 The probability ε is spread over all actions. The best action gets the rest; several best actions share it.
-
-Source: Langford & Zhang, *The Epoch-Greedy Algorithm for Contextual Multi-armed Bandits*, 2007; VW's
-``--epsilon`` and ``--first_only``.
 """
 
 from __future__ import annotations
@@ -26,6 +23,9 @@ class Greedy(Explorer):
 
     >>> Greedy(epsilon=0.1).keywords()
     {'epsilon': 0.1}
+
+    Source: Langford & Zhang, *The Epoch-Greedy Algorithm for Contextual Multi-armed Bandits*, 2007; VW's
+    ``--epsilon`` and ``--first_only``.
     """
 
     name = "greedy"

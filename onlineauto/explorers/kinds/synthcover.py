@@ -5,8 +5,6 @@ to the range seen so far, are raised to a common level. Unlike ``--cover``, one 
 
 In VW and in exact mode, the cost to be learnt widens the range before the prediction and so affects it.
 Native mode predicts first. Its least probability of an action is 0.01 / K by default, and VW's is 0.
-
-Source: VW's ``--synthcover``.
 """
 
 from __future__ import annotations
@@ -65,6 +63,8 @@ class Synthcover(Explorer):
 
     >>> Synthcover(synthcoverpsi=0.2).keywords()
     {'synthcover': True, 'synthcoverpsi': 0.2}
+
+    Source: VW's ``--synthcover``.
     """
 
     name = "synthcover"
