@@ -72,6 +72,13 @@ class Race(Hyperband):
 
     >>> Race(alpha=0.01).options
     {'sizes': 'geometric', 'brackets': 2, 'alpha': 0.01}
+
+    Parameters
+    ----------
+    sizes, brackets
+        As for `Hyperband`.
+    alpha : float
+        Probability that a rung drops its best trial, at most; in (0, 1).
     """
 
     name = "race"
