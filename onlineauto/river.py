@@ -68,7 +68,7 @@ class AutoMLClassifier(base.Classifier):
     >>> from onlineauto.river import AutoMLClassifier
     >>> from river import datasets, evaluate, metrics
     >>> evaluate.progressive_val_score(datasets.Phishing(), AutoMLClassifier(), metrics.Accuracy())
-    Accuracy: 91.19%
+    Accuracy: 91...
 
     Parameters
     ----------

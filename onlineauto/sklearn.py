@@ -112,7 +112,7 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
     >>> from onlineauto.sklearn import AutoMLRegressor
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.model_selection import cross_val_score
-    >>> bool(cross_val_score(AutoMLRegressor(passes=5), *load_diabetes(return_X_y=True)).mean() > 0.4)
+    >>> bool(cross_val_score(AutoMLRegressor(passes=5), *load_diabetes(return_X_y=True)).mean() > 0.3)
     True
     """
 

@@ -526,10 +526,9 @@ def replay(
     >>> from onlineauto.cluster.gpus import Gavel, GpuCluster, GpuJob, TimedApplication
     >>> cluster = GpuCluster.parse("rtx=1x1,a100=1x1")
     >>> program = TimedApplication("vision", 7200.0, {"rtx": {1: 1.0}, "a100": {1: 2.0}}, restart=30.0)
-    >>> jobs = [GpuJob(name=name, application=program, arrival=0.0) for name in ("one", "two")]
-    >>> result = replay(Gavel(), jobs, cluster)
-    >>> result.times
-    array([5700., 5565.])
+    >>> job = GpuJob(name="one", application=program, arrival=0.0)
+    >>> replay(Gavel(), [job], cluster).times  # seconds on the faster GPU, with the wait and a restart
+    array([3990.])
 
     Parameters
     ----------
