@@ -18,7 +18,7 @@ _LOG: Final = logging.getLogger("onlineauto")
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="type"):
-    """Describe the cluster: the first line of a history."""
+    """Describe the cluster: the first line of a history. Passed to `History`, which has an example."""
 
     capacity: dict[str, float]  # Amount of each resource of the cluster, by name.
     slot: float = 1.0  # Seconds between two decisions of the policy.
@@ -27,6 +27,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="typ
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag="slot", tag_field="type"):
     """Describe one unfinished job in one slot, whether or not it had workers.
+
+    Passed to `History.add`; `History` has an example.
 
     Attributes
     ----------

@@ -58,6 +58,8 @@ _LISTED = 10
 class Bounded:
     """An estimate of a mean cost, and an interval that is valid after every event at once.
 
+    Returned by `Evaluation.values` in each `PolicyValue`.
+
     Attributes
     ----------
     value, low, high : float
@@ -72,7 +74,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyValue:
-    """The estimated value of one policy.
+    """The estimated value of one policy. Returned by `Evaluation.run` and `Evaluation.values`.
 
     Attributes
     ----------

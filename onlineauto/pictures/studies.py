@@ -34,7 +34,7 @@ def study_picture(
     title: str = "A study",
     dark: bool = False,
 ) -> Picture:
-    """Draw a study.
+    """Draw a study; `onlineauto.tune.drawing.draw_study` calls it, and has an example.
 
     Parameters
     ----------
@@ -313,6 +313,8 @@ def front_picture(
     dark: bool = False,
 ) -> Picture:
     """Draw a study with several objectives: the first two of them, all configs, and what explains each.
+
+    `onlineauto.tune.drawing.draw_study` calls it, and has an example.
 
     Parameters
     ----------

@@ -78,9 +78,14 @@ def check_partitioned(configuration: Configuration, flag: str = "--workers") -> 
 
 
 class PartitionedRun(Run):
-    """A run that learns each round of its stream in partitions, with workers.
+    r"""A run that learns each round of its stream in partitions, with workers.
 
     The result depends on the number of partitions, and not on the number of workers.
+
+    >>> from onlineauto import Workspace
+    >>> run = PartitionedRun(Workspace(live_configs=2), b"1 |a x\n" * 1000, workers=2, partitions=2)
+    >>> run.step(), run.workspace.predict("|a x").round(1)
+    (1000, array([1.], dtype=float32))
 
     Parameters
     ----------

@@ -96,6 +96,8 @@ class GpuCluster:
 class GpuApplication(ABC):
     """A program that jobs run on GPUs. Its work is divided into epochs, in which its speed is constant.
 
+    Passed to `GpuJob`; `TimedApplication` is one.
+
     Attributes
     ----------
     name : str
@@ -138,7 +140,7 @@ class GpuApplication(ABC):
 
 @dataclass(slots=True, kw_only=True)
 class GpuJob:
-    """A job and its state during a replay.
+    """A job and its state during a replay. Passed to `replay`, which has an example.
 
     Attributes
     ----------
@@ -305,6 +307,7 @@ class GpuPolicy(ClusterPolicy):
     """A policy that chooses the kind and the number of the GPUs of each job, in place of scores.
 
     It has the attributes of a `ClusterPolicy`; its interval is 60 seconds by default.
+    `replay` has an example.
     """
 
     interval = 60.0
@@ -345,6 +348,7 @@ class KindBlind(GpuPolicy):
 
     The numbers are rounded down to sizes that pack. The largest jobs are placed first, each on the kind on
     which it is fastest among those with enough free GPUs; a job that fits nowhere gets fewer GPUs.
+    `replay` has an example.
 
     Parameters
     ----------

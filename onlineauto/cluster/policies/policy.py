@@ -48,6 +48,15 @@ class ClusterPolicy(ABC):
     "nothing more" is best. Scores depend only on the situation and on the records that were observed. In a
     cluster with several kinds of GPUs, scores see all GPUs as one kind.
 
+    >>> from onlineauto.cluster import Row, Situation
+    >>> class Youngest(ClusterPolicy):
+    ...     name = "youngest"
+    ...     def score(self, situation):
+    ...         return bundles(situation, -situation.age)
+    >>> jobs = [Row(kind="study", age=age, done=0, remaining=9) for age in (5, 2)]
+    >>> allocate(Youngest(), Situation.of(jobs, {"CPU": 6}, places=2)).workers
+    array([[1, 5]])
+
     Attributes
     ----------
     name : str

@@ -31,7 +31,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The resources that a job takes from a cluster."""
+    """The resources that a job takes from a cluster. Returned by `ClusterJob.demand`.
+
+    >>> Demand({"CPU": 2, "GPU": 1}, most_workers=8).server  # the job takes no servers
+    {}
+    """
 
     # The demand of one worker and of one server by resource; `server` is empty for a job without servers.
     worker: Mapping[str, float] = field(default_factory=lambda: {"CPU": 1.0})
@@ -53,6 +57,8 @@ def demand_of(source: Demand | Record) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row(Demand):
     """Describe one unfinished job, in addition to its `Demand`, to `Situation.of`.
+
+    Passed to `Situation.of`, which has an example.
 
     Attributes
     ----------
@@ -76,6 +82,7 @@ class Situation:
 
     A real cluster is a batch of size 1; a simulator has larger batches. Rows are in the order of arrival; a
     row that is not `valid` is empty. A situation is never changed in place: `after` returns a new situation.
+    Returned by `Situation.of`, which has an example, and by `allocate`.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ class _Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """A workload that was fitted to a history, and the jobs of the history.
+    """A workload that was fitted to a history, and the jobs of the history. Returned by `simulate`.
 
     Attributes
     ----------

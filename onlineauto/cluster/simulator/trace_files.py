@@ -51,6 +51,8 @@ _ROUNDING: Final = 1e-8
 class TimedApplication(GpuApplication):
     """An application with one known rate for each kind of GPU and number of GPUs.
 
+    Passed to `GpuJob`; `replay` has an example.
+
     Parameters
     ----------
     name : str
@@ -145,6 +147,8 @@ class MeasuredApplication(GpuApplication):
     Goodput = throughput × statistical efficiency. With batch size M, first batch size M0, gradient variance v
     and squared gradient norm s (their ratio is the gradient noise scale), a step makes as much progress as
     (v + s) / (v M0 / M + s) steps with M0. Work is therefore counted in steps with M0.
+
+    Returned by `read_trace` in the jobs of a workload of Sia.
 
     Source: Qiao et al., *Pollux: Co-adaptive cluster scheduling for goodput-optimized deep learning*, OSDI
     2021.
@@ -265,6 +269,8 @@ def read_trace(
     workload: str | os.PathLike[str], traces: str | os.PathLike[str]
 ) -> tuple[list[GpuJob], GpuCluster]:
     """Return the jobs of a public trace, and the cluster of its authors.
+
+    `replay` runs such jobs, and has an example.
 
     Parameters
     ----------

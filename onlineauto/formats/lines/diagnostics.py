@@ -221,7 +221,7 @@ class SlotLogCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """A problem of the input."""
+    """A problem of the input. Returned by `Workspace.diagnostics` in the list `kept`."""
 
     file: str  # Name of the file, ``<stdin>`` or ``<bytes>``; one of `OBJECTS` for Python objects.
     line: int  # 1-based line, or number of the event or row of Python objects.
@@ -337,6 +337,9 @@ def make_diagnostic(
     """Return the `Diagnostic` for a problem that a kernel recorded.
 
     `text` is the offending text; `unit` is "line" or "event". Reading ends at a `fatal` problem.
+
+    >>> print(make_diagnostic(ProblemCode.NO_BAR, file="log.txt", line=3, column=1, text=b"1", unit="line"))
+    log.txt:3:1: no '|' in '1'; line skipped
     """
     message, done = _text_of(code)
     quoted = _quote(text)

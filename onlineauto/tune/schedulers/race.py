@@ -69,6 +69,16 @@ class Race(Hyperband):
     A trial reports the details ``batch``, the number of events of a batch; ``first``, the offset of the first
     event; and ``losses``, the mean losses of batches, of which lower is better in both modes. Without these
     details, `Race` is the same as `Hyperband`.
+
+    >>> Race(alpha=0.01).options
+    {'sizes': 'geometric', 'brackets': 2, 'alpha': 0.01}
+
+    Parameters
+    ----------
+    sizes, brackets
+        As for `Hyperband`.
+    alpha : float
+        Probability that a rung drops its best trial, at most; in (0, 1).
     """
 
     name = "race"
