@@ -1,13 +1,6 @@
 """OpenFeature provider: evaluating a flag is a decision of a service, and tracking is its reward.
 
 It needs OpenFeature's SDK and the client, ``pip install '.[openfeature]'``.
-
->>> from onlineauto.openfeature import Flag, OnlineautoProvider
->>> from onlineauto.service.client import Client
->>> flags = {"layout": Flag({"grid": "a grid", "list": "a list"})}
->>> provider = OnlineautoProvider(Client("http://127.0.0.1:8001"), flags)
->>> provider.get_metadata().name
-'onlineauto'
 """
 
 from __future__ import annotations
@@ -47,6 +40,9 @@ _Value = TypeVar("_Value")
 @dataclass(frozen=True)
 class Flag:
     """The variants of a flag, of which a service chooses one.
+
+    >>> Flag({"grid": 12, "list": 40}, features={"grid": {"images": True}}).variants["list"]
+    40
 
     Attributes
     ----------
@@ -104,6 +100,13 @@ class OnlineautoProvider(AbstractProvider):
     Without an `eventId`, only decisions of this process are found: with several processes, give each request
     an `eventId`, and track with it. What is not recorded is logged once for each event, not raised, such as a
     metric that no guardrail names. The methods that end in ``_async`` wait in a thread.
+
+    >>> from onlineauto.openfeature import Flag, OnlineautoProvider
+    >>> from onlineauto.service.client import Client
+    >>> flags = {"layout": Flag({"grid": "a grid", "list": "a list"})}
+    >>> provider = OnlineautoProvider(Client("http://127.0.0.1:8001"), flags)
+    >>> provider.get_metadata().name
+    'onlineauto'
 
     Parameters
     ----------

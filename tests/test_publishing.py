@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import subprocess
 import tomllib
+from enum import Enum
 from pathlib import Path
+from typing import Any
+
+from tools.public_api import public_names
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXAMPLE = re.compile(r">>> |\b(?:Returned|Raised) by |\bPassed to |\bhas an example\b")
+"""An example, or a sentence that says where one is, or where objects of a class come from or go to."""
 
 
 def test_version_is_the_same_everywhere() -> None:
@@ -58,3 +65,29 @@ def test_files_of_the_javascript_package_are_in_the_repository() -> None:
         file = ROOT / "clients" / "javascript" / path
         assert file.is_file()
         assert tracked.returncode or file.relative_to(ROOT).as_posix() in tracked.stdout.split()
+
+
+def test_public_classes_and_functions_have_examples() -> None:
+    """The members of an enum are listed instead."""
+    documented = public_names()
+    texts = {
+        name: " ".join((value.__doc__ or "").split())
+        for name, (value, _) in documented.items()
+        if inspect.isfunction(value) or (inspect.isclass(value) and not issubclass(value, Enum))
+    }
+    assert len(texts) > 200
+    assert [name for name, text in texts.items() if not EXAMPLE.search(text)] == []
+    places = {
+        other for text in texts.values() for other in re.findall(r"`([\w.]+)`[^`]* has an example", text)
+    }
+    assert [place for place in places if not _has_example(place, documented)] == []
+
+
+def _has_example(place: str, documented: dict[str, tuple[Any, str]]) -> bool:
+    """Return whether a documented object, or a method of a documented class, has an example."""
+    owner, _, member = place.rpartition(".")
+    found = [value for name, (value, _) in documented.items() if f".{name}".endswith(f".{place}")]
+    if owner:
+        owners = (value for name, (value, _) in documented.items() if f".{name}".endswith(f".{owner}"))
+        found += (getattr(value, member, None) for value in owners)
+    return any(">>> " in (value.__doc__ or "") for value in found)

@@ -24,12 +24,18 @@ Generated, by `python -m tools.generate`. A line that changes or goes may stop p
 _PLAIN: Final = (type(None), bool, int, float, str, bytes)
 
 
-def public_api(_: str) -> str:
-    """Return the text."""
+def public_names() -> dict[str, tuple[Any, str]]:
+    """Return each documented class, function and value by its name, with the options of its directive."""
     names = {f"onlineauto.{name}": (_found(f"onlineauto.{name}"), "") for name in _all("onlineauto")}
     for page in sorted(PAGES.glob("*.md")):
         for kind, name, options in _DIRECTIVE.findall(page.read_text(encoding="utf-8")):
             names |= _of_module(name, options) if kind == "module" else {name: (_found(name), options)}
+    return names
+
+
+def public_api(_: str) -> str:
+    """Return the text."""
+    names = public_names()
     classes = {value for value, _ in names.values() if inspect.isclass(value)}
     lines = [
         line for name, (value, options) in names.items() for line in _lines(name, value, options, classes)

@@ -52,6 +52,12 @@ def commit() -> str:
     return name.stdout.strip()[:12] + "+" * bool(changed.stdout.strip())
 
 
+def package() -> str:
+    """Return the hash of the package's files in the commit."""
+    words = ["git", "-C", str(figures.ROOT), "rev-parse", "HEAD:onlineauto"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()[:12]
+
+
 def peers_of(python: str) -> tuple[dict[str, str], str]:
     """Return the versions of the peers that an interpreter has, and its folder of packages."""
     words = [python, "-c", _VERSIONS, *PEERS, "flaml"]
@@ -123,6 +129,7 @@ class Night:
         run = figures.read_run(self.options.data)
         run["sections"][name] = {
             "commit": commit(),
+            "package": package(),
             "version": onlineauto.__version__,
             "minutes": round(minutes, 1),
             "sizes": job.section.sizes,

@@ -287,9 +287,9 @@ def of_budgets(given: Namespace) -> Tables:
             shares = [each.cost.mean() / budget for each in some]
             figures.append(figure(row, "share of the budget", shares, "share"))
 
-    for budget in [*budgets.BUDGETS[: 1 if given.quick else None : 2], None]:
+    for budget in [*budgets.BUDGETS[: 1 if given.quick else None], None]:
         row = "no budget" if budget is None else f"budget {budget:.1e}"
-        add(row, (run(seed, budget=budget) for seed in range(1, 2 if given.quick else 4)), budget)
+        add(row, (run(seed, budget=budget) for seed in range(1, 2 if given.quick else 6)), budget)
         print(figures[-1], flush=True)
     for number, model in enumerate(routes.models):
         one = budgets.Result(routes.reward[decided, number], routes.cost[decided, number], np.zeros(1))

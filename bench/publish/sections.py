@@ -39,7 +39,7 @@ SECTIONS = (
     Section("cluster", quality.simulated_cluster, 4, "16 traces"),
     Section("logs", quality.logs_ours, 3.5, "5 seeds"),
     Section("acting", quality.acting, 2, "3 seeds of 12,000 events"),
-    Section("budgets", quality.of_budgets, 1.5, "3 orders of 1,793 prompts"),
+    Section("budgets", quality.of_budgets, 2.5, "5 orders of 1,793 prompts"),
     Section("off-policy", quality.evaluation, 1.5, "3 policies with 200 seeds of 3,000 events"),
 )
 """Those that run alone come first; the others run two at a time, the longest first."""

@@ -26,7 +26,7 @@ from onlineauto.cli import hints
 from onlineauto.cli.main import main
 from onlineauto.engine.search.journal import Bounds, End, Entry, JournalHead
 from onlineauto.formats.lines.diagnostics import ProblemCode, make_diagnostic
-from onlineauto.options.vw_names import INSTEAD, NAMES
+from onlineauto.options.vw_names import INSTEAD, NAMES, NO_EFFECT
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
@@ -83,10 +83,12 @@ class VwFlags(FromCode):
         known = [name for name in NAMES if name in ours or name in aliases]
         yield f"**{len(known)} flags mean the same:** see [Options](../reference/options.md).\n"
         yield ", ".join(f"`--{name}`" for name in known) + "\n"
+        ignored = ", ".join(f"`--{name}`" for name in sorted(NO_EFFECT))
+        yield f"**{len(NO_EFFECT)} flags have no effect here**, since they change no numbers: {ignored}\n"
         yield "**These are refused, and something else does their work:**\n"
         yield "| flag | instead |"
         yield "|---|---|"
-        refused = [name for name in NAMES if name not in known]
+        refused = [name for name in NAMES if name not in known and name not in NO_EFFECT]
         for name in refused:
             if INSTEAD.get(name):
                 instead = INSTEAD[name].replace(

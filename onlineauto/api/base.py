@@ -92,10 +92,7 @@ class LossTally:
 
 
 def hide_class_name(decorated: type[_C]) -> type[_C]:
-    """Remove the class name from the methods' names, so that errors about a call do not mention a base class.
-
-    Users know only the subclass.
-    """
+    """Remove the class name from the methods' names, because users know only the subclass."""
     for name, value in vars(decorated).items():
         if isinstance(value, FunctionType):
             value.__qualname__ = name
@@ -122,26 +119,9 @@ def options_of_model(
 
 @hide_class_name
 class AutoModel:
-    """A workspace that searches, with the decisions of the search and the average loss so far.
+    """A workspace that searches, with its decisions and its average loss; a subclass defines `_event_of`.
 
-    A subclass defines `_event_of`, and calls `_fit`, `_tally` and the methods of `workspace`. An operation of
-    several steps holds `_lock`, the lock of the workspace, so threads may share a model.
-
-    Parameters
-    ----------
-    options : mapping
-        Options of the workspace.
-    begin_with : sequence of str
-        Initial interactions of the search; without a search, the interactions.
-
-    Attributes
-    ----------
-    workspace : Workspace
-        The workspace that learns and predicts.
-    champion : Champion
-        The best single live config; by default the ensemble predicts, of which it is a member.
-    history : list of dict
-        The latest decisions of the search, at most 10,000.
+    An operation of several steps holds `_lock`, the lock of the workspace, so threads may share a model.
     """
 
     _measure: ClassVar[str] = "loss"
@@ -229,11 +209,7 @@ class AutoModel:
             return self._tally.average
 
     def _outlier(self, before: Sequence[int]) -> int:
-        """Return the outlier of the last event, from the counts before and after it.
-
-        The result is the reason why the event was not learnt, 0 if it was learnt, or `Outlier.BEGINS_AGAIN`
-        if learning started again with it.
-        """
+        """Return why the last event was not learnt, 0 if it was, or `Outlier.BEGINS_AGAIN`."""
         now = self._outliers()
         if now[1:] == before[1:]:  # all events that are no outliers increase the first count
             return Outlier.NONE
@@ -292,10 +268,7 @@ class AutoModel:
     # -- streams ---------------------------------------------------------------------------------------
 
     def _event_of(self, item: Any, number: int, problems: Diagnostics) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return an item of an iterable as a mapping for `from_dicts`; `number` is its number in messages.
-
-        A missing label is added to the problems `problems`.
-        """
+        """Return item `number` of an iterable as a mapping for `from_dicts`; report a missing label."""
         type_name = type(item).__name__
         raise EventTypeError(f"event {number}: an event is a mapping, a text or a Block, not {type_name}")
 
@@ -390,6 +363,20 @@ class AutoModel:
         The champion predicts the same as in the other model, and the search continues from there. The
         ensemble starts with the champion and with `ridge`, which knows no action yet. This model must not
         have learnt anything yet.
+
+        Parameters
+        ----------
+        source : path or bytes
+            A file of onlineauto or of Vowpal Wabbit.
+        namespaces : iterable of str, optional
+            The full names of the namespaces of the events. Vowpal Wabbit saves interactions by letters only,
+            so its models need them: ``-q UA`` becomes the interactions of all names that begin with U and A.
+
+        Raises
+        ------
+        OptionError
+            The model has other options than this one; or it has interactions by letters, and no
+            `namespaces` are given.
 
         Examples
         --------

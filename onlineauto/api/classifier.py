@@ -254,10 +254,7 @@ class AutoMLClassifier(SingleLines):
         return chances
 
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
-        """Return a label; a scalar of another library is converted to the equal Python value.
-
-        A label that no file can have is refused here: once learnt, it would keep the model from being saved.
-        """
+        """Return a label as a Python value; refuse one with which the model could not be saved."""
         builtin = plain(label)
         if not isinstance(builtin, str | int | float):
             raise InputError(
@@ -311,10 +308,7 @@ class AutoMLClassifier(SingleLines):
         return np.concatenate(outliers)
 
     def _add_class(self, label: Hashable) -> None:
-        """Add a class; a failure adds nothing.
-
-        The third class ends the part of the search in predictions, which knows the first class only.
-        """
+        """Add a class; the third class ends the part of the search in predictions."""
         self._check_number(label, len(self._codes))
         self._ensemble.add_class()
         if len(self._codes) == 2:

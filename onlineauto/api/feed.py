@@ -1,7 +1,4 @@
-"""``Feed``: the sources of `fit` as blocks: files of any format, texts, blocks, and mappings.
-
-`progress_bar` displays how far a source is learnt; `nothing_learnt` is the error if nothing was.
-"""
+"""``Feed``: the sources of `fit` as blocks: files of any format, texts, blocks, and mappings."""
 
 from __future__ import annotations
 
@@ -49,10 +46,7 @@ class Bar(NamedTuple):
 
 @contextmanager
 def progress_bar(*, show: bool | None, total: int | None, unit: str) -> Iterator[Bar]:
-    """Display a bar with an estimate of the remaining time, and the total time at the end.
-
-    With None for `show`, it is displayed if standard error is a terminal, or this is a notebook.
-    """
+    """Display a bar with an estimate of the remaining time; by default on a terminal or in a notebook."""
     bar: Any = None
     watched = "ipykernel" in sys.modules or bool(sys.stderr and sys.stderr.isatty())
     if show or (show is None and watched):
@@ -228,10 +222,7 @@ def _kind_of(item: object) -> type:
 
 
 def _head(source: ByteSource, *, lines: int | None = None) -> bytes:
-    """Return the first bytes of a source; wait for at most `lines` lines.
-
-    Errors of unpacking are left to the reader.
-    """
+    """Return the first bytes of a source; wait for at most `lines` lines."""
     head = b""
     try:
         while len(head) < _ENOUGH and (more := source.read(_ENOUGH - len(head))):

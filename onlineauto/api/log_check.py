@@ -61,7 +61,7 @@ Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with a log, or worth knowing.
+    """Something that is wrong with a log, or worth knowing. Returned by `check_log` in `LogReport.findings`.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """The result of `check_log`.
+    """What is in a log, and what is wrong with it. Returned by `check_log`.
 
     Attributes
     ----------

@@ -230,11 +230,7 @@ class AutoMLRegressor(SingleLines):
         return number
 
     def _outlier_kind(self, label: float, weight: float) -> int:
-        """Return whether a label or weight is far beyond all before, as an outlier; 0 if neither is.
-
-        If the first labels turn out to be outliers, return `Outlier.BEGINS_AGAIN`, and forget the statistics
-        of labels.
-        """
+        """Return whether a label or weight is far beyond all before, as an outlier; 0 if neither is."""
         largest = max(map(abs, self._range)) if self._labels.weight else 0.0
         verdict = self._size.judge(label, before=largest)
         if verdict == RUINED:
@@ -310,10 +306,7 @@ class AutoMLRegressor(SingleLines):
         labels: Sequence[float],
         scales: list[tuple[float, float, float, float]],
     ) -> NDArray[np.uint8]:
-        """Learn the events of a block from `begin` on, with standardised labels; return their outliers.
-
-        `scales` has mean and unit of the labels before each event, and the lowest and the highest label.
-        """
+        """Learn a block from event `begin` on, with labels standardised by `scales`; return the outliers."""
         part = block.tail(begin).head(len(scales))
         if not scales:
             return outliers

@@ -55,10 +55,7 @@ Features: TypeAlias = "Mapping[Any, Any]"
 
 @hide_class_name
 class SingleLines(AutoModel):
-    """A model of events with features and a label. Numbers are encoded by `NumberEncoder`.
-
-    A subclass defines `_learn_block`, and `_check_label` for labels.
-    """
+    """A model of events with features and a label; a subclass defines `_learn_block` and `_check_label`."""
 
     _predicts: ClassVar[str] = "prediction"
 
@@ -95,23 +92,11 @@ class SingleLines(AutoModel):
 
     @abstractmethod
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
-        """Return a label, which is not missing, in the form that the model uses.
-
-        `before` has the labels that will be learnt first, together with this one.
-
-        Raises
-        ------
-        InputError
-            The value cannot be a label.
-        """
+        """Return a label in the form that the model uses; `before` are the labels that are learnt first."""
 
     @abstractmethod
     def _learn_block(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
-        """Predict, count and learn events; their block has the weights and may be changed.
-
-        Return for each event the reason why it was not learnt, 0 if it was learnt, and `Outlier.BEGINS_AGAIN`
-        if learning started again with it; see `Outcomes.outlier`.
-        """
+        """Predict, count and learn the events of a block; return their outliers, see `Outcomes.outlier`."""
 
     # -- one event -------------------------------------------------------------------------------------
 
@@ -138,10 +123,7 @@ class SingleLines(AutoModel):
                 warnings.warn(outlier_message(description), UserWarning, stacklevel=2)
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
-        """Predict, count and learn an event, to which the label is added here; return its outlier.
-
-        See `_learn_block` for the outlier.
-        """
+        """Predict, count and learn an event, to which the label is added here; return its outlier."""
         block = named_block([named_event(event | {"label": 0})], self._names)
         return int(self._learn_block(block, [label])[0])
 
@@ -177,11 +159,7 @@ class SingleLines(AutoModel):
     def _learn_examples(
         self, examples: Iterable[TableEvent], first: int, problems: Diagnostics
     ) -> InputError | None:
-        """Learn events up to the first invalid one; return the error of that event.
-
-        An event with a missing label or an outlier is added to the problems `problems`, and is not learnt.
-        `first` is the number of the first event, for messages.
-        """
+        """Learn events up to the first invalid one; return the error of that event."""
         events: list[NamedEvent] = []
         labels: list[Any] = []
         places: list[int] = []

@@ -226,10 +226,7 @@ def _reopen(rules: SearchRules, search: Search, statistics: Statistics) -> Searc
 
 
 def _exchange(rules: SearchRules, search: Search, live: int) -> Search:
-    """Keep all live configs, each with a first lease; the two champions exchange their indices.
-
-    If the rules say so, all waiting configs are kept too.
-    """
+    """Keep all live configs, each with a first lease; the two champions exchange their indices."""
     order = [slot.index for slot in search.slots]
     order[0], order[live] = order[live], order[0]
     live_configs = tuple(

@@ -203,10 +203,7 @@ def _lines_of(source: BinaryIO | Path | Joined) -> Iterable[bytes]:
 
 
 def policy_from(spec: str, configuration: Configuration, costs: LoggedCosts | None = None) -> Workspace:
-    """Return a policy from a model file or from flags; it reads events as the log requires.
-
-    With `costs`, it may have a budget.
-    """
+    """Return a policy from a model file or from flags; with `costs`, it may have a budget."""
     try:
         argv, budget = split_budget(shlex.split(spec))
     except ValueError as error:

@@ -73,10 +73,7 @@ def cache_path(configuration: Configuration) -> str | None:
 
 
 def use_cache(run: Run) -> tuple[str, str]:
-    """Let a run read from a cache, or write one while it reads, if the options request a cache.
-
-    The cache appears once the data are read to their end.
-    """
+    """Let a run read from a cache, or write one while it reads, if the options request a cache."""
     configuration = run.workspace.configuration
     options, data = configuration[RunOptions], configuration[InputOptions].data
     if (named := cache_path(configuration)) is None:
@@ -391,10 +388,7 @@ _NO_WAIT = os.O_NONBLOCK if sys.platform == "linux" else 0
 
 
 class _Stream(io.RawIOBase):
-    """A pipe or terminal that ends when the run is interrupted, so that received events are still learnt.
-
-    A named pipe is opened at the first read.
-    """
+    """A pipe or terminal that ends when the run is interrupted, so that received events are still learnt."""
 
     def __init__(self, path: str, *, interrupt: _Interrupt, files: ExitStack) -> None:
         self.name = "<stdin>" if path == "-" else path
@@ -440,10 +434,7 @@ class _Several(list["Path | BinaryIO"]):
 def _sources(
     configuration: Configuration, learnt: State | None, interrupt: _Interrupt, files: ExitStack
 ) -> Sources:
-    """Return the source to read, or a list of several; Parquet is one source, whose columns are checked.
-
-    `learnt` describes the dataset that the model has learnt; see `DatasetSource.description`.
-    """
+    """Return the source to read, or a list of several; Parquet is one source, whose columns are checked."""
     inputs = configuration[InputOptions]
     if inputs.data and all(map(is_dataset, inputs.data)):
         from onlineauto.formats.datasets.dataset_source import DatasetSource

@@ -1,8 +1,4 @@
-"""``Verb``: a command with its options, its help and its function; ``verb_of`` finds one by its name.
-
-A verb with options of its own is the constant ``VERB`` of a module. The *common* verbs take the options of
-`REGISTRY`, and are declared here, so that their help imports nothing else.
-"""
+"""``Verb``: a command with its options, its help and its function; ``verb_of`` finds one by its name."""
 
 from __future__ import annotations
 

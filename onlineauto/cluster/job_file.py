@@ -92,10 +92,7 @@ def _valid_values(key: str, value: Any) -> str:
 
 
 class JobFile:
-    """A file with the table ``cluster`` and the tables ``jobs``; `text` takes the place of its content.
-
-    `models` has the model files that jobs write, by the `id` of the job.
-    """
+    """A file with the table ``cluster`` and the tables ``jobs``; `text` takes the place of its content."""
 
     def __init__(self, path: str, text: str | None = None, *, models: dict[int, str] | None = None) -> None:
         self._path = path

@@ -58,6 +58,8 @@ _LISTED = 10
 class Bounded:
     """An estimate of a mean cost, and an interval that is valid after every event at once.
 
+    Returned by `Evaluation.values` in each `PolicyValue`.
+
     Attributes
     ----------
     value, low, high : float
@@ -72,7 +74,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyValue:
-    """The estimated value of one policy.
+    """The estimated value of one policy. Returned by `Evaluation.run` and `Evaluation.values`.
 
     Attributes
     ----------
@@ -516,10 +518,7 @@ def _pmf(outcomes: Outcomes, *, explores: bool) -> NDArray[np.float64]:
 
 
 def _events(predicted: Outcomes, pmf: NDArray[np.float64] | None) -> Logged:
-    """Return the labelled events with the probabilities `pmf` of a policy; None means the logging policy.
-
-    `predicted` has the predicted cost of every action.
-    """
+    """Return the labelled events with the probabilities `pmf` of a policy, None for the logging policy's."""
     known, start = predicted.labelled, predicted.action_start
     logged = start[:-1][known] + predicted.known_action[known]
     probability = predicted.known_probability[known].astype(float)

@@ -63,6 +63,8 @@ _FEW = 100.0
 class FrameValue:
     """The estimated value of one policy, and how well the log supports it.
 
+    Returned by `Evaluation.from_frame` in `FrameEvaluation.values`.
+
     Attributes
     ----------
     policy : str
@@ -96,7 +98,7 @@ class FrameValue:
 
 @dataclass(frozen=True, slots=True)
 class FramePoint:
-    """The state after a number of rows.
+    """The state after a number of rows. Returned by `Evaluation.from_frame` in `FrameEvaluation.history`.
 
     Attributes
     ----------
@@ -117,7 +119,9 @@ class FramePoint:
 
 
 class FrameEvaluation:
-    """The values of policies on a frame of logged decisions; `Evaluation.from_frame` makes it.
+    """The values of policies on a frame of logged decisions.
+
+    Returned by `Evaluation.from_frame`, which has an example.
 
     Attributes
     ----------

@@ -27,12 +27,7 @@ _FIRST_LETTER, _LAST_LETTER = 32, 126
 
 
 class VwLayout(StreamLayout):
-    """A layout whose group keys are first bytes: two names with the same first byte are one group.
-
-    Wildcards match printable first bytes, without a limit on the number of products. A second walk over the
-    features of an event (`again`) crosses only the products that VW knows outside its reductions: no
-    wildcards, and no products chosen by a search.
-    """
+    """A layout whose group keys are first bytes: two names with the same first byte are one group."""
 
     bytewise = True
 

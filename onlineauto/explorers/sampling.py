@@ -29,7 +29,12 @@ _MASK = 2**64 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleOptions:
-    """Options of sampling."""
+    r"""Options of sampling.
+
+    >>> from onlineauto import Workspace
+    >>> Workspace(cb_explore_adf=True, cb_sample=True).predict("shared |u tom\n|a x\n|a y\n")
+    array([0.5, 0.5], dtype=float32)
+    """
 
     title: ClassVar[str] = "Exploration: sampling"
 

@@ -93,10 +93,15 @@ class _Column(Generic[_Scalar]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Block:
-    """Consecutive events of a stream.
+    r"""Consecutive events of a stream.
 
     An array that is not contiguous, aligned and writeable is copied. Offsets are trusted: `of_columns` checks
-    them, and any other caller must pass valid ones.
+    them, and any other caller must pass valid ones. `onlineauto.read` yields blocks.
+
+    >>> import onlineauto
+    >>> (block,) = onlineauto.read(b"1 |user age:30 tom\n0 |user ann\n")
+    >>> len(block), block.label, block.value
+    (2, array([1., 0.], dtype=float32), array([30.,  1.,  1.], dtype=float32))
 
     Attributes
     ----------

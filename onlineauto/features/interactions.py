@@ -75,10 +75,7 @@ def unique_products(
     keep_duplicates: bool,
     key: Callable[[Factor], Any] | None = None,
 ) -> list[tuple[Factor, ...]]:
-    """Return the first of all products with the same factors.
-
-    A product that repeats a factor is sorted. `key` orders the factors; the default is their natural order.
-    """
+    """Return the first of all products with the same factors."""
     seen: set[tuple[Factor, ...]] = set()
     result = []
     for names in products:

@@ -184,7 +184,7 @@ def check_interactions(configuration: Configuration) -> None:
         for text in texts:
             count = len(letters_of(text, bytewise=bytewise))
             if not least <= count <= most:
-                unit = "bytes" if bytewise else "characters"
+                unit = ("byte" if bytewise else "character") + "s" * (count != 1)
                 raise OptionError(f"{flag} {text!r} has {count} {unit} and needs {needs} ({_GREEDY})")
     for text in options.experimental_full_name_interactions:
         _check_full_names(text)

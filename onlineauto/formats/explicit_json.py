@@ -229,10 +229,7 @@ def _objects(text: bytes, *, log: bool) -> Iterator[_Members]:
 
 
 def _note_numbers(members: _Members, namespace: str, numbers: set[str]) -> bool:
-    """Add the columns with numbers to `numbers`; return whether names depend on the rule.
-
-    The names of strings do, if these are no words of lists, and those of members that are in no object.
-    """
+    """Add the columns with numbers to `numbers`; return whether names depend on the rule."""
     implicit = False
     for key, value in members:
         if isinstance(value, list):

@@ -128,10 +128,7 @@ def dataset_rows(
     problems: Diagnostics,
     identify: Callable[[Iterable[str]], Identities],
 ) -> Iterator[tuple[dict[str, Any], Any, float]]:
-    """Yield features, label and weight of each row; problems are added to `problems`.
-
-    `identify` records the identities of the columns, and returns all that the model has.
-    """
+    """Yield features, label and weight of each row; problems are added to `problems`."""
     if columns is not None and (label is not None or weight is not None):
         raise InputError("give either columns or label and weight: columns names both, too")
     dataset = DatasetSource(source, columns)

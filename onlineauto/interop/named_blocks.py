@@ -42,11 +42,7 @@ def named_blocks(
     *,
     names: LineNames,
 ) -> Iterator[Block]:
-    """Yield each event of a source, or of several, as a block, while `names` has the names of that event.
-
-    Each line is read a second time, in Python. Block files have no names: their features are named by
-    numbers.
-    """
+    """Yield each event of a source, or of several, as a block, while `names` has the names of that event."""
     if isinstance(source, list):
         for each in cast("list[Source]", source):
             problems.of_file = f"{name_of(each)}: "

@@ -1,7 +1,4 @@
-"""``LineNames``: the names of a line's features by hash, since Blocks have only the hashes.
-
-``RememberedLines`` is a source whose lines can be read again while it is being parsed.
-"""
+"""``LineNames``: the names of a line's features by hash, since Blocks have only the hashes."""
 
 from __future__ import annotations
 

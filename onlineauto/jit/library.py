@@ -36,10 +36,7 @@ def library_file() -> str | None:
 
 @cache
 def _open_library() -> tuple[Any, dict[str, str], str | None]:
-    """Return the shared object for this processor, the kinds of the results of its kernels, and its path.
-
-    ``ONLINEAUTO_KERNELS`` names another folder; a variable that changes what Numba compiles excludes any.
-    """
+    """Return the shared object for this processor, the kinds of its kernels' results, and its path."""
     path = Path(os.environ.get("ONLINEAUTO_KERNELS") or _FOLDER) / INDEX
     if switches() or not path.exists():
         return None, {}, None

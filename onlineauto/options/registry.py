@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origi
 
 from onlineauto.errors import OptionError, short_repr
 from onlineauto.options.parts import Parts
-from onlineauto.options.vw_names import INSTEAD, NAMES, SHORT_NAMES
+from onlineauto.options.vw_names import INSTEAD, NAMES, NO_EFFECT, SHORT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -360,18 +360,12 @@ class Configuration:
         }
 
     def first_result(self, name: str) -> Any:
-        """Return the first result other than None of the groups' methods `name`; None if there is none.
-
-        So a group of a higher layer can pass the meaning of its options to the code of a lower layer.
-        """
+        """Return the first result other than None of the groups' methods `name`; None if there is none."""
         brings = (getattr(group, name)() for group in self.groups if hasattr(group, name))
         return next((value for value in brings if value is not None), None)
 
     def command(self, *, kept: bool = False) -> str:
-        """Return the supplied options as a command line, which `Registry.parse` reads as an equal value.
-
-        If `kept`, the command line has only the options that a model keeps.
-        """
+        """Return the supplied options as a command line, which `Registry.parse` reads as an equal value."""
         words = []
         for option, value in self._items():
             if option.name in self.supplied and (option.keep or not kept):
@@ -433,8 +427,9 @@ def _split(
     * ``-`` and negative numbers are not flags. After ``--`` there are no flags.
     * A word that no flag takes names the data file.
 
-    There is one deviation. A value that is also a known flag is rejected, as in ``-p --quiet``, since most
-    likely a file name is missing. Write ``--predictions=--quiet`` to use such a value.
+    There are two deviations. Flags of Vowpal Wabbit that change no numbers are left out. A value that is also
+    a known flag is rejected, as in ``-p --quiet``, since most likely a file name is missing. Write
+    ``--predictions=--quiet`` to use such a value.
 
     Source: Vowpal Wabbit, vowpalwabbit/config/src/options_cli.cc.
     """
@@ -452,7 +447,10 @@ def _split(
             continue
         flag, attached = _split_word(word)
         if flag not in options:
-            unknown.append(flag)
+            if (takes_value := NO_EFFECT.get(flag[2:])) is None or "--vw_exact" not in options:
+                unknown.append(flag)
+            elif takes_value and attached is None and left and not _is_flag(left[0]):
+                left.popleft()
             continue
         result.append((options[flag], _take_words(options[flag], flag, attached, left=left, options=options)))
     if unknown:
@@ -583,10 +581,7 @@ class Registry:
         return len(self.options) > before
 
     def parse_kept(self, words: str | Sequence[str]) -> Configuration:
-        """Return the configuration of a command line in a file, which may only have options of models.
-
-        All other options must come from the user of the program, since some of them name files to write.
-        """
+        """Return the configuration of a command line in a file, which may only have options of models."""
         configuration = self.parse(words)
         for option in self.options:
             if option.name in configuration.supplied and not option.keep:
@@ -701,7 +696,7 @@ def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
     near = difflib.get_close_matches("--" + name.replace("-", "_"), known, n=1, cutoff=_NEAR)
     if near:
         return OptionError(f"unknown option {flag}; did you mean {near[0]}?")
-    return OptionError(f"unknown option {flag}; `onlineauto --help` lists them all")
+    return OptionError(f"unknown option {flag}; `onlineauto learn --help` lists them all")
 
 
 def _unknown_options(flags: Sequence[str], *, known: Collection[str]) -> OptionError:

@@ -114,7 +114,12 @@ DARK: Final = Look(
 
 
 class Picture:
-    """A figure in the common style.
+    """A figure in the common style. Returned by `onlineauto.pictures.race` and all other functions that draw.
+
+    >>> picture = Picture(4, 3, title="Reward", dark=True)
+    >>> line = picture.figure.subplots().plot([0.1, 0.4, 0.5])
+    >>> picture._repr_svg_()[:5]  # as a notebook displays it; `save` writes it to a file
+    '<?xml'
 
     Parameters
     ----------
@@ -191,6 +196,11 @@ class Picture:
 def check_picture(path: str | os.PathLike[str]) -> None:
     """Check that a picture can be drawn, before the computations for it.
 
+    >>> check_picture("race.svg")
+    >>> check_picture("race.gif")
+    Traceback (most recent call last):
+    onlineauto.errors.OptionError: race.gif: the name of a picture ends with .svg, .png or .pdf
+
     Raises
     ------
     OptionError
@@ -211,6 +221,8 @@ _MOST_LETTERS: Final = 34
 
 def parts(explanation: Mapping[str, Any], *, title: str = "", dark: bool = False) -> Picture:
     """Draw which features and members moved the predicted reward or cost of each action, or a prediction.
+
+    `effects` has an example.
 
     Parameters
     ----------
@@ -281,6 +293,12 @@ _COLUMNS: Final = 3
 
 def effects(found: Mapping[str, Any], *, title: str = "", dark: bool = False) -> Picture:
     """Draw how a prediction depends on each feature.
+
+    >>> from onlineauto import AutoMLRegressor
+    >>> rows = [{"carat": 0.3, "cut": "good"}, {"carat": 1.2, "cut": "ideal"}]
+    >>> prices = AutoMLRegressor().fit(rows * 50, [400, 6000] * 50)
+    >>> effects(prices.effects(rows), title="Prices").figure.texts[0].get_text()
+    'Prices'
 
     Parameters
     ----------

@@ -125,10 +125,7 @@ class ServiceAddress:
 def result_of(
     answer: httpx.Response | str, read: Callable[[httpx.Response], Result]
 ) -> tuple[Result | None, str, str | None]:
-    """Return what `read` finds in an answer; or None, the reason and the header ``Retry-After``.
-
-    Without an answer, `answer` is the reason. A request that would be rejected again is an `InputError`.
-    """
+    """Return what `read` finds in an answer; or None, the reason and the header ``Retry-After``."""
     if isinstance(answer, str):
         return None, answer, None
     status, after = answer.status_code, answer.headers.get("retry-after")

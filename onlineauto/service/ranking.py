@@ -78,10 +78,7 @@ def context_of(request: RankRequest, limits: Limits, known_namespaces: set[str])
 
 
 def _encode_simple(request: RankRequest, limits: Limits, known_namespaces: set[str]) -> bytes:
-    """Return the context of an ordinary request as JSON, or b"" if the request needs `_encode_checked`.
-
-    A request is ordinary if its context and each action are one object, and no namespace is new.
-    """
+    """Return the context of an ordinary request as JSON, or b"" if the request needs `_encode_checked`."""
     if len(request.context) != 1:
         return b""
     (context,), objects = request.context, []
@@ -459,10 +456,7 @@ def has_seed(line: bytes, *, app: str) -> bool:
 
 
 def is_drawn(line: bytes, *, app: str) -> bool:
-    """Return whether the action of a decision follows from its id and its probabilities.
-
-    For a baseline's decision, return whether its action was certain.
-    """
+    """Return whether the action of a decision follows from its id and its probabilities."""
     answer = read_answer(line)[0]
     chances = dict(zip(answer.actions, answer.probabilities, strict=True))
     pmf = [chances[action] for action in range(len(chances))]
@@ -470,10 +464,7 @@ def is_drawn(line: bytes, *, app: str) -> bool:
 
 
 def read_answer(line: bytes) -> tuple[Ranked, bytes, list[int], bool]:
-    """Return the answer and the request in a line of the log.
-
-    The request is the context, the indices of the excluded actions, and whether the decision is deferred.
-    """
+    """Return the answer and the request in a line of the log."""
     decision = read_record(line)
     tags, order = decision.tags, [action - 1 for action in decision.ranked]
     ids = [tags[action] for action in order]

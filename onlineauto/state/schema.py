@@ -353,10 +353,7 @@ def make(cls: type[Record], sizes: Mapping[str, int] | None = None, **values: An
 
 
 def _filled(item: Field, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return a new array.
-
-    NumPy lets the system give a large array memory by 2 MB. An array that `grows` takes it page by page.
-    """
+    """Return a new array; one that `grows` takes memory page by page, and not by 2 MB."""
     size = math.prod(shape) * np.dtype(item.dtype).itemsize
     if item.grows and size > _LARGE and hasattr(mmap, "MAP_ANONYMOUS"):
         memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -459,10 +456,7 @@ def receive(record: Any, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Non
 
 
 def merge(base: Record, ends: Sequence[Record], context: Any = None) -> Record:
-    """Return the record of all events: each branch has continued from the base, on separate events.
-
-    Arrays that do not merge are those of the base, shared. `context` is passed to rules.
-    """
+    """Return the record of all events: each branch has continued from the base, on separate events."""
     schema = _schema_of(base)
     together = schema.merge(base, ends, context) if schema.merge is not None else {}
     merged: dict[str, Any] = {}

@@ -14,13 +14,7 @@ IMPORTED: Final[dict[str, str]] = {}
 
 
 def import_parts(source: str) -> None:
-    """Import a module by its name, or by its file, so that it registers parts.
-
-    Raises
-    ------
-    OptionError
-        There is no such module or file, or another module has the name of the file.
-    """
+    """Import a module by its name, or by its file, so that it registers parts."""
     file = Path(source).resolve() if source.endswith(".py") else None
     if file is not None:
         if not file.is_file():

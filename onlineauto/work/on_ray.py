@@ -65,10 +65,7 @@ def ray_connection(address: str | None) -> Iterator[None]:
 
 
 class Actor:
-    """An actor, in the process of the driver.
-
-    The class of the actor has a method ``ready``, which returns why the actor cannot work, or nothing.
-    """
+    """An actor, in the process of the driver."""
 
     is_up = False  # Ray first has to find a node for the actor
 

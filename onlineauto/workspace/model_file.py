@@ -53,10 +53,7 @@ _BEGIN = len(MAGIC) + HEAD.itemsize
 
 
 def encode_tree(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of a tree's file, in parts; arrays are not copied.
-
-    The same tree gives the same bytes.
-    """
+    """Yield the bytes of a tree's file, in parts; arrays are not copied."""
     described = describe(tree, owner="a model")
     head = np.zeros((), HEAD)
     head["version"], head["description_bytes"] = VERSION, len(described.description)
@@ -136,10 +133,7 @@ def _is_device(path: str | os.PathLike[str]) -> bool:
 def replace_file(
     path: str | os.PathLike[str], parts: Iterable[bytes | memoryview], *, alone: Alone = nullcontext
 ) -> None:
-    """Write a file atomically: at any instant, the path has the old file or the complete new one.
-
-    A device or a pipe, such as ``/dev/null``, is written to directly.
-    """
+    """Write a file atomically: at any instant, the path has the old file or the complete new one."""
     check_target(path)
     if _is_device(path):
         try:

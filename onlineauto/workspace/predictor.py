@@ -167,10 +167,7 @@ class Predictor:
         return f"Predictor({self.configuration.command()!r})"
 
     def like(self, earlier: Predictor) -> Predictor:
-        """Return this predictor with the parsers and working memories of an earlier one, to be ready sooner.
-
-        The earlier predictor must be of the same workspace, and can still be used.
-        """
+        """Return this predictor with the parsers and working memories of an earlier one, which is faster."""
         return Predictor(self.configuration, self._model, like=earlier)
 
     def memories_for(self, configuration: Configuration, model: Predicting) -> local:
@@ -196,15 +193,7 @@ class Predictor:
         return self._thread_state().predict_texts(texts, self._model)
 
     def predict_priced(self, event: OneEventLike, prices: Sequence[float]) -> NDArray[np.float32]:
-        """Predict one event with actions, like `predict`, with a price added to the cost of each action.
-
-        Raises
-        ------
-        OptionError
-            The explorer reads more than one score of each action.
-        InputError
-            The argument is not exactly one event, or has another number of actions than there are prices.
-        """
+        """Predict one event with actions, like `predict`, with a price added to the cost of each action."""
         if self._pricing is None:
             check_priced(self.configuration)
             self._pricing = without_exploration(self._model)
@@ -216,13 +205,7 @@ class Predictor:
         return priced_pmf(self.configuration, exploration, scores, prices, parts)
 
     def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
-        """Return the result of `use` for an event with the scores of its actions; see `interop.explain`.
-
-        Raises
-        ------
-        InputError
-            The argument is not exactly one event.
-        """
+        """Return the result of `use` for an event with the scores of its actions; see `interop.explain`."""
         return use(self._thread_state().scored(event, self._model))
 
     def predict_block(self, block: Block) -> Outcomes:

@@ -179,15 +179,15 @@ def with_changed_options(stored: Configuration, configuration: Configuration, *,
         overridden = option.override or option.name in replaced
         if option.keep and value != before and not overridden:
             nothing = before is None or before is False or before == ()
-            made_with = "without it" if nothing else f"with {_flag_text(option.flag, before)}"
+            made_with = "without it" if nothing else f"with {flag_text(option.flag, before)}"
             raise OptionError(
-                f"cannot use {_flag_text(option.flag, value)}: {name} was made {made_with}; leave it out"
+                f"cannot use {flag_text(option.flag, value)}: {name} was made {made_with}; leave it out"
             )
         supplied[option.name] = value
     return REGISTRY.from_keywords(**supplied)
 
 
-def _flag_text(flag: str, value: object) -> str:
+def flag_text(flag: str, value: object) -> str:
     """Return a flag with its value as on a command line."""
     if isinstance(value, bool):
         return flag if value else f"no {flag}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -15,10 +16,14 @@ from onlineauto.automl.decisions import Rotate, Widen
 from onlineauto.automl.search import ConfigState
 from onlineauto.engine.search.journal import entry_of
 from onlineauto.engine.search.lanes import unlearn
+from onlineauto.engine.stream.source import read_blocks
 from onlineauto.errors import OptionError, short_repr
 from onlineauto.explorers.ranking_kernels import LEARNT
 from onlineauto.features.interactions import compile_products, parse_full_names, parse_letters
+from onlineauto.features.layout import StreamLayout
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.options import InputOptions
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEIGHT, W
 from onlineauto.learners.model import adopt_sizes, apply_penalties, read_cells, write_cells
 from onlineauto.learners.options import LossOptions, UpdateOptions
@@ -131,7 +136,8 @@ def warm_start(
     """Make the champion of `source` the first champion of a search that has learnt nothing yet.
 
     The champion predicts the same as in `source`, and continues to learn; its challengers start with its
-    weights. Configs that `source` has tried before, and their evidence, are not copied.
+    weights. Configs that `source` has tried before, and their evidence, are not copied. A model of Vowpal
+    Wabbit knows namespaces by letters; a letter becomes those of `namespaces` that begin with it.
 
     Examples
     --------
@@ -145,9 +151,10 @@ def warm_start(
     True
     """
     _check(workspace, source, name)
+    full = {text.encode("utf-8", "surrogateescape") for text in namespaces}
     with source.lock:
-        names = _full_names(source, (text.encode("utf-8", "surrogateescape") for text in namespaces))
-        _check_wildcards(source, names, name)
+        names = _full_names(source, full)
+        _check_names(source, names, name, is_full=bool(full))
         config, champion = _config(workspace, source, sorted(names)), _champion_of(source)
     with workspace.lock:
         workspace.follow_names(source.name_rules)
@@ -173,9 +180,11 @@ def challenge(
     ((b'user', b'page'),)
     """
     _check(workspace, source, name)
+    with workspace.lock:
+        full = workspace.layout.state()["known"] if source.layout.bytewise else ()
     with source.lock:
-        names = _full_names(source, ())
-        _check_wildcards(source, names, name)
+        names = _full_names(source, full)
+        _check_names(source, names, name, is_full=bool(full))
         _check_searched(workspace, source, name)
         config, numbers = _config(workspace, source, sorted(names)), _champion_of(source)
     with workspace.lock:
@@ -197,8 +206,19 @@ def search_from(source: Workspace, configuration: Configuration, *, name: str = 
     options = {option: start.get(option) for option in stored if option not in left}
     options |= {option: configuration.get(option) for option in configuration.supplied}
     workspace = Workspace(configuration=REGISTRY.from_keywords(**options))
-    warm_start(workspace, source, name=name)
+    namespaces = _first_namespaces(workspace.configuration) if source.layout.bytewise else []
+    warm_start(workspace, source, namespaces=namespaces, name=name)
     return workspace
+
+
+def _first_namespaces(configuration: Configuration) -> list[str]:
+    """Return the namespaces of the first block of the input, if that is a file."""
+    layout = StreamLayout(configuration[FeatureOptions])
+    for path in map(Path, configuration[InputOptions].data[:1]):
+        if path.is_file():
+            for block in islice(read_blocks(path, configuration, Diagnostics()), 1):
+                layout.update(block)
+    return [name.decode("utf-8", "surrogateescape") for name in layout.state()["known"]]
 
 
 def _check(workspace: Workspace, source: Workspace, name: str) -> None:
@@ -249,15 +269,18 @@ def _check_searched(workspace: Workspace, source: Workspace, name: str) -> None:
             )
 
 
-def _check_wildcards(source: Workspace, names: set[bytes], name: str) -> None:
-    """Reject interactions of wildcards if the namespaces are unknown."""
-    options = source.configuration[FeatureOptions]
-    wild = [term for term in (*options.quadratic, *options.cubic, *options.interactions) if ":" in term]
-    if wild and not names:
+def _check_names(source: Workspace, names: set[bytes], name: str, *, is_full: bool) -> None:
+    """Reject interactions of letters or wildcards if the full names of namespaces are unknown."""
+    options, letters_only = source.configuration[FeatureOptions], source.layout.bytewise and not is_full
+    crossed = [*options.quadratic, *options.cubic, *options.interactions]
+    unknown = [text for text in crossed if letters_only or (":" in text and not names)]
+    if letters_only and source.searching.live_configs.arrays.searching:
+        unknown = [words_text([letters]) for letters in source.searching.interactions(0)]
+    if unknown:
         raise OptionError(
-            f"{name} crosses {wild[0]!r}, where ':' stands for any namespace, but has not stored the names "
-            "of namespaces: in Python, warm_start(…, namespaces=[…]) takes them; without a search, the "
-            "model can be loaded unchanged"
+            f"{name} crosses {unknown[0]!r}, but has not stored the names of its namespaces: in Python, "
+            "warm_start(…, namespaces=[…]) takes them, the command line reads them from the file of -d; "
+            "without a search, the model can be loaded unchanged"
         )
 
 

@@ -34,7 +34,7 @@ from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import NAMES
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics, json_hint
 from onlineauto.formats.lines.event_source import EndlessSource
 from onlineauto.formats.mappings.identities import MOST_NUMBERS, has_new_numbers, numbers_in
 from onlineauto.jit import plan
@@ -232,24 +232,12 @@ class Workspace(Locked):
         return names | {"number_columns": (*self._number_columns,)} if names["names"] != "any" else {}
 
     def check_block(self, block: Block, *, learns: bool = False) -> None:
-        """Compare the rules by which a block was read with those of this model; record new ones if `learns`.
-
-        Raises
-        ------
-        InputError
-            The block was read with other options, or has names of another rule.
-        """
+        """Compare the rules of a block with those of this model; record new ones if it `learns`."""
         check_rules(block, self._rules)
         self.follow_names(block.rules, learns=learns)
 
     def follow_names(self, rules: Rules, *, learns: bool = True) -> None:
-        """Record the rule, the identities and the numbers of events, or compare them with those of the model.
-
-        Raises
-        ------
-        InputError
-            The model has names of another rule, or a column is a number in one and a name in the other.
-        """
+        """Record the rule, the identities and the numbers of events, or compare them with the model's."""
         if rules is self._followed or NAMES.isdisjoint(rules) or dialect_of(self.configuration) is not NATIVE:
             return
         with self._lock:
@@ -368,7 +356,8 @@ class Workspace(Locked):
         for _ in self.stream(source):
             pass
         if (problems := self.diagnostics.problems_since(counts, n_stored)).total:
-            warnings.warn(problems.summary(), UserWarning, stacklevel=2)
+            summary = problems.summary()
+            warnings.warn(f"{summary}{json_hint(summary)}", UserWarning, stacklevel=2)
         return self
 
     def end_pass(self) -> None:
@@ -528,16 +517,7 @@ class Workspace(Locked):
             return prediction
 
     def learn_outcome(self, event: EncodedEvent, action: int) -> tuple[float, bool]:
-        """Learn a decision, like `learn` in less time.
-
-        Returns the probability that the model gave the action before, 0 if the event was left out, and
-        whether the event was surely no outlier.
-
-        Raises
-        ------
-        IndexError
-            The event has no such action.
-        """
+        """Learn a decision fast; return its former probability, and whether it surely is no outlier."""
         with self._lock:
             self.follow_names(self._asked.readers.mapping.read_by)
             one = self._runner.learn_one(event, self._asked.readers.mapping, self.diagnostics)
@@ -573,15 +553,7 @@ class Workspace(Locked):
         return results
 
     def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
-        """Return the result of `use` for an event with the scores of its actions; see `interop.explain`.
-
-        Raises
-        ------
-        OptionError
-            Predictions change this model, as in Vowpal Wabbit (``--vw_exact``).
-        InputError
-            The argument is not exactly one event.
-        """
+        """Return the result of `use` for an event with the scores of its actions; see `interop.explain`."""
         if self.semantics.notices_predicted:
             raise OptionError("a model of --vw_exact changes when it predicts, as in Vowpal Wabbit")
         with self._lock:
@@ -590,10 +562,7 @@ class Workspace(Locked):
     # -- blocks ----------------------------------------------------------------------------------------
 
     def use_threads(self, n: int) -> None:
-        """Learn blocks with up to `n` threads: with 2, the ensemble follows the live configs on its own.
-
-        No result depends on it.
-        """
+        """Learn blocks with up to `n` threads: with 2, the ensemble follows the live configs on its own."""
         self._runner.in_two = n > 1
 
     def learn_block(self, block: Block, *, holdout: NDArray[np.bool_] | None = None) -> Outcomes:

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 from onlineauto import AutoML, InputError, OptionError, Workspace
-from onlineauto.interop import event_text, write_vw_model
+from onlineauto.interop import event_text, read_vw_model, write_vw_model
+from onlineauto.interop.vw.model import read_model
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.warm_start import challenge, search_from
 from tests.api.events import ACTIONS, context, logged, saved, serve
 
 
@@ -83,6 +86,26 @@ def test_unknown_namespaces_of_a_model_are_requested(tmp_path: Path) -> None:
     names = ["user", "article", "price", "new", "tags"]
     bandit = AutoML(explorer="greedy").warm_start(path, namespaces=names)
     assert _same_predictions(bandit.workspace, old)
+
+
+def test_letters_become_the_namespaces_that_begin_with_them(tmp_path: Path) -> None:
+    path, log = tmp_path / "vw.model", tmp_path / "log.txt"
+    old = Workspace(cb_explore_adf=True, vw_exact=True, quadratic="ua", epsilon=0.05).fit(_texts())
+    write_vw_model(old, path)
+    with pytest.raises(
+        OptionError, match="cannot use --quadratic ::: the model was made with --quadratic ua"
+    ):
+        read_vw_model(path.read_bytes(), quadratic="::")
+    with pytest.raises(OptionError, match=r"crosses 'ua', .* namespaces=\[…\]\) takes them"):
+        AutoML().warm_start(path)
+    log.write_text("\n".join(_texts()))
+    options = "--automl 2 --predict_with champion --epsilon 0.05"
+    search = search_from(read_model(path), REGISTRY.parse(f"-d {log} {options}"))
+    assert search.searching.interactions(0) == ((b"user", b"article"),)
+    assert _same_predictions(search, old)
+    running = Workspace(cb_explore_adf=True, live_configs=2).fit(_texts())
+    live = challenge(running, read_model(path))
+    assert running.searching.interactions(live) == ((b"user", b"article"),)
 
 
 def test_the_table_has_to_have_as_many_rows() -> None:

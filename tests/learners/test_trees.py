@@ -15,7 +15,6 @@ from onlineauto.learners.trees import (
     make_trees,
     restore_trees,
     trees_state,
-    widened,
 )
 from onlineauto.state.stored import Stored
 from tests.naive.trees import BoostedTrees
@@ -128,18 +127,6 @@ def test_a_restored_state_continues_to_the_same_state(saved: int) -> None:
             each.learn(*event)
     one, other = trees_state(trees.trees), trees_state(loaded.trees)
     np.testing.assert_equal(one, other)
-
-
-def test_more_outputs_change_nothing_for_those_before() -> None:
-    trees = Trees(2)
-    for event in events(700, 2):
-        trees.learn(*event)
-    asked = events(1, 2)[0][0]
-    before = trees.score(asked, 2)
-    trees.trees, trees.fit = widened(trees.trees, 4), make_fit(N_INPUTS, 4)
-    after = trees.score(asked, 3)
-    assert after[:2].tolist() == before.tolist()
-    assert after[2] < max(after[:2]) - 5
 
 
 def test_disabled_trees_store_nothing() -> None:

@@ -51,6 +51,8 @@ VW_ONLY = "is an option of Vowpal Wabbit that onlineauto does not have"
         (["a", "-d", "b", "a", "-t", "c"], {"data": ("a", "b", "a", "c"), "testonly": True}),
         (["--"], {}),
         ([], {}),
+        (["--no_daemon", "a", "--log_level", "off", "--limit_output=3", "b"], {"data": ("a", "b")}),
+        (["--sparse_weights", "--id", "x", "--ring_size", "-1", "--log_output", "-t"], {"testonly": True}),
     ],
 )
 def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
@@ -75,8 +77,8 @@ def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
         (["-l", "0.1", "-l", "0.2"], "--learning_rate is given as 0.1 and as 0.2"),
         (["--epsilom", "3"], "unknown option --epsilom; did you mean --epsilon?"),
         (["--loss-function", "hinge"], "unknown option --loss-function; did you mean --loss_function?"),
-        (["--wqzx=1"], "unknown option --wqzx; `onlineauto --help` lists them all"),
-        (["-z"], "unknown option -z; `onlineauto --help` lists them all"),
+        (["--wqzx=1"], "unknown option --wqzx; `onlineauto learn --help` lists them all"),
+        (["-z"], "unknown option -z; `onlineauto learn --help` lists them all"),
         (["--affix", "2"], f"--affix {VW_ONLY}"),
         (
             ["--ngram", "a"],
@@ -151,12 +153,12 @@ def test_options_that_go_together(words: str) -> None:
     ("words", "message"),
     [
         ("-q abc", "--quadratic 'abc' has 3 characters and needs two namespaces (every word up to the next"),
-        ("-q a", "--quadratic 'a' has 1 characters and needs two namespaces"),
+        ("-q a", "--quadratic 'a' has 1 character and needs two namespaces"),
         ("-q ab events.txt", "--quadratic 'events.txt' has 10 characters and needs two namespaces"),
         (r"-q a\\x2", r"--quadratic 'a\\x2' has 4 characters"),
         ("-q aéb", "--quadratic 'aéb' has 3 characters"),
         ("--cubic ab", "--cubic 'ab' has 2 characters and needs three namespaces"),
-        ("--interactions a", "--interactions 'a' has 1 characters and needs two namespaces or more"),
+        ("--interactions a", "--interactions 'a' has 1 character and needs two namespaces or more"),
         (f"{FULL_NAMES} user", f"{FULL_NAMES} 'user' needs two names or more with '|' between them"),
         (f"{FULL_NAMES} 'user|'", f"{FULL_NAMES} 'user|' has an empty name"),
         (f"{FULL_NAMES} 'user|a:'", f"{FULL_NAMES} 'user|a:': ':' stands for any namespace"),

@@ -35,6 +35,7 @@ def run_command(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, st
         (["loop"], "give --cb_explore_adf"),
         (["loop", "--cb_explore_adf", "--host", "0.0.0.0"], "there are no tokens"),  # noqa: S104
         (["loop", "--cb_explore_adf", "-f", "x"], "--final_regressor has no effect on a service"),
+        (["loop", "--cb_explore_adf", "-i", "x"], "PUT /v1/model replaces the model"),
         (["loop", "--cb_explore_adf", "--mode", "never"], "mode takes one of online"),
         (["loop", "--cb_explore_adf", "--reward_aggregation", "median"], "one of first, last"),
         (["loop", "--cb_explore_adf", "--reward_wait", "1e9"], "at most 30 days"),

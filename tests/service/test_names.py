@@ -11,7 +11,7 @@ import numpy as np
 import polars
 import pytest
 
-from onlineauto import AutoML, InputError, Workspace
+from onlineauto import AutoML, InputError, OptionError, Workspace
 from onlineauto.service.http.wire import PersonalizerRank, Rank
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Loop
@@ -122,3 +122,25 @@ def test_a_model_of_json_refuses_dicts_and_a_model_of_dicts_reads_json(bandit: A
     for index, user in enumerate(USERS):
         found = again.predict(json.dumps({"user": user, "_multi": ACTIONS}))
         assert int(np.argmax(found)) == BEST[index]
+
+
+def test_a_model_of_vw_does_not_get_into_a_service_but_its_warm_start_does(tmp_path: Path) -> None:
+    """A service cannot rank with a model of --vw_exact, which changes when it predicts."""
+    options, now, exact, native = REGISTRY.parse("--cb_explore_adf"), [1.7e9], io.BytesIO(), io.BytesIO()
+    Workspace("--cb_explore_adf --dsjson --vw_exact -q ua").save(exact)
+    AutoML(hash_bits=18).warm_start(exact.getvalue(), namespaces=["user", "arm"]).save(native)
+    loop = Loop(tmp_path, options, clock=lambda: now[0])
+    with pytest.raises(OptionError, match=r"cannot rank with a model of --vw_exact.*warm_start"):
+        loop.put_model("put-vw", exact.getvalue(), ignore_completion)
+    loop.learner.models.put("put-vw", exact.getvalue())  # a file that was copied into the folder
+    with pytest.raises(OptionError, match="cannot rank"):
+        loop.start_canary("put-vw", 0.5, ignore_completion)
+    loop.use_model("put-vw", ignore_completion)
+    learn_all(loop, now)
+    assert loop.learner.skipped == 1
+    loop.close()
+    loop = Loop(tmp_path, options, clock=lambda: now[0])
+    loop.put_model("put-native", native.getvalue(), ignore_completion)
+    learn_all(loop, now)
+    assert loop.learner.workspace.searching.interactions(0) == ((b"user", b"arm"),)
+    loop.close()

@@ -247,3 +247,11 @@ def test_a_label_that_is_not_finite_is_counted() -> None:
         "label 'nan' is infinite, NaN or too large; label not used"
     )
     assert workspace.diagnostics.total == 1
+
+
+def test_json_for_a_workspace_of_text_is_named() -> None:
+    for method in (Workspace(cb_explore_adf=True).learn, Workspace().predict):
+        with pytest.raises(InputError, match=r"looks like JSON: add json=True, or dsjson=True"):
+            method('{"c": {"_multi": [{"a": 1}]}}')
+    with pytest.warns(UserWarning, match=r"looks like JSON: add json=True, or dsjson=True"):
+        Workspace(cb_explore_adf=True).fit(b'{"c": {"_multi": [{"a": 1}]}}\n')

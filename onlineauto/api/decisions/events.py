@@ -83,11 +83,7 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
 
 
 def logged_event(event: object, number: int) -> tuple[Mapping[str, Any], str]:
-    """Return an event of `AutoML.fit` as a mapping for `from_dicts`, and what its label lacks, or "".
-
-    It may have ``reward`` in place of ``cost``, ``action`` in place of ``chosen``, and actions by id. If the
-    cost or reward, the action or the probability is missing, the event has no label.
-    """
+    """Return an event of `AutoML.fit` as a mapping for `from_dicts`, and what its label lacks, or ""."""
     where = f"event {number}"
     if not isinstance(event, Mapping):
         type_name = type(event).__name__

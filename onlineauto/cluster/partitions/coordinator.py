@@ -51,11 +51,7 @@ _RISE, _GAIN = 3.0, 1.0
 
 
 class ChangeTest:
-    """Compares the losses of each round with those of the last rounds; after a change one learner continues.
-
-    All chunks of a round begin from the same base, so then a round adapts no further than one chunk.
-    `begin` is the event at which the last change was detected; the lengths of rounds are counted from there.
-    """
+    """Compares the losses of each round with those before it; after a change one learner continues."""
 
     def __init__(self, begin: int = 0, rounds: Sequence[Sequence[float]] = ()) -> None:
         self.begin = begin
@@ -209,10 +205,7 @@ class Coordinator:
         self._take(ends, merged)
 
     def take_shares(self, ends: Sequence[ChunkEnd], shares: Sequence[SentState]) -> None:
-        """Take what servers have merged into the model.
-
-        Workers receive it from the servers, so it is no change of the next base.
-        """
+        """Take what servers have merged into the model; workers receive it from the servers."""
         merged = join_shares(self.workspace, shares)
         for name, part in merged.tables.items():
             self._tracked.rebase(name, part)

@@ -78,9 +78,14 @@ def check_partitioned(configuration: Configuration, flag: str = "--workers") -> 
 
 
 class PartitionedRun(Run):
-    """A run that learns each round of its stream in partitions, with workers.
+    r"""A run that learns each round of its stream in partitions, with workers.
 
     The result depends on the number of partitions, and not on the number of workers.
+
+    >>> from onlineauto import Workspace
+    >>> run = PartitionedRun(Workspace(live_configs=2), b"1 |a x\n" * 1000, workers=2, partitions=2)
+    >>> run.step(), run.workspace.predict("|a x").round(1)
+    (1000, array([1.], dtype=float32))
 
     Parameters
     ----------
@@ -380,10 +385,7 @@ class PartitionedRun(Run):
         return n
 
     def _learn_again(self, ends: list[ChunkEnd]) -> None:
-        """Learn the events of `ends` in this process, because the stream seems to have changed before them.
-
-        If one learner loses less, there was a change, and the next events are learnt like the first ones.
-        """
+        """Learn the events of `ends` in this process, since the stream seems to have changed before them."""
         change, outcomes, begin = self._coordinator.change, list[Outcomes](), self.workspace.position.events
         missing = sum(len(end.outcomes) for end in ends)
         while missing > 0 and (blocks := self._read(min(missing, PIECE))):
@@ -393,10 +395,7 @@ class PartitionedRun(Run):
             change.confirm(begin, outcomes, [end.outcomes for end in ends])
 
     def _hand_out(self, parts: list[tuple[Block, Outcomes]], rows: list[str] | None = None) -> None:
-        """Count learnt blocks, pass them to the sinks, and have them returned next.
-
-        If they are counted already, `rows` are those of the progress table.
-        """
+        """Count learnt blocks, pass them to the sinks, and have them returned next."""
         position = self.workspace.position
         n_events = sum(len(part) for part, _ in parts)
         self.workspace.position = position._replace(events=position.events + n_events)
@@ -460,10 +459,7 @@ class PartitionedRun(Run):
                 self._file.look_ahead(sum(self._coordinator.plan(done)))
 
     def _read(self, n: int) -> list[Block]:
-        """Return blocks with the next `n` events, or with those that are left.
-
-        An empty block of a source says that the events before it should be learnt now.
-        """
+        """Return blocks with the next `n` events, or with those that are left."""
         assert self._blocks is not None
         self._is_cut = False
         while (missing := n - sum(map(len, self._left))) > 0 and self._error is None:

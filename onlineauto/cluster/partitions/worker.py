@@ -39,11 +39,7 @@ _LEVELS = ("live.levels", "ensemble.test.level")
 
 
 class Base(NamedTuple):
-    """The state from which all workers of a round learn.
-
-    If a worker has the base before it (`version` - 1), the changes are enough; otherwise it needs `state` of
-    version 0: all cells that differ from a new model's.
-    """
+    """The state from which all workers of a round learn."""
 
     version: int
     since: int  # the version that a worker must have; 0 is a new model

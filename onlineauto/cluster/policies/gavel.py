@@ -65,6 +65,7 @@ class Gavel(GpuPolicy):
     """Give each job the time on each kind of GPU that a linear program allots to it.
 
     Jobs are rigid. In each round, jobs are served in the order of allotted share / received share.
+    `replay` has an example.
 
     Source: Narayanan et al., *Heterogeneity-aware cluster scheduling policies for deep learning workloads*,
     OSDI 2020.

@@ -145,10 +145,7 @@ class ParquetPredictions:
 
 
 class Predictions:
-    """Formats predictions and writes them to an open binary file, one block at a time.
-
-    `raw` scores are those before clipping and link; `raw_tags` are written byte for byte.
-    """
+    """Writes predictions to a binary file block by block; `raw` scores are those before clipping and link."""
 
     def __init__(
         self,

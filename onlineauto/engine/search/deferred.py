@@ -1,8 +1,4 @@
-"""Deferred control: what a worker that learns a part of a stream knows of a search that others decide.
-
-A worker follows the live configs, the interactions and the screening of a coordinator, and decides nothing
-itself. It collects evidence: `follow` adopts the choices of the coordinator, `Findings` are the results.
-"""
+"""Deferred control: what a worker that learns a part of a stream knows of a search that others decide."""
 
 from __future__ import annotations
 

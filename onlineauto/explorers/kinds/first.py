@@ -2,8 +2,6 @@
 
 The log of the first phase is uniform, which suits every later comparison. In the second phase there is no
 exploration.
-
-Source: VW's ``--first``.
 """
 
 from __future__ import annotations
@@ -47,7 +45,13 @@ def left_to_explore(configuration: Configuration, learnt: int) -> int:
 
 
 class First(Explorer):
-    """Explorer that is uniform at first, then always chooses the best action."""
+    """Explorer that is uniform at first, then always chooses the best action.
+
+    >>> First(100).keywords()
+    {'first': 100}
+
+    Source: VW's ``--first``.
+    """
 
     name = "first"
     flags = ("first",)

@@ -1,8 +1,6 @@
 """Softmax: an action's probability is proportional to ``exp(-λ cost)``.
 
 With λ = 0 all actions are equally likely; with a large λ the best one is nearly certain.
-
-Source: Luce, *Individual Choice Behavior*, 1959; VW's ``--softmax``.
 """
 
 from __future__ import annotations
@@ -45,7 +43,13 @@ class SoftmaxOptions:
 
 
 class Softmax(Explorer):
-    """Explorer with probabilities proportional to exp(-λ cost)."""
+    """Explorer with probabilities proportional to exp(-λ cost).
+
+    >>> Softmax(lambda_=10).keywords()
+    {'softmax': True, 'lambda_': 10}
+
+    Source: Luce, *Individual Choice Behavior*, 1959; VW's ``--softmax``.
+    """
 
     name = "softmax"
     flags = ("softmax",)

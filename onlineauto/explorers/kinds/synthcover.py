@@ -5,8 +5,6 @@ to the range seen so far, are raised to a common level. Unlike ``--cover``, one 
 
 In VW and in exact mode, the cost to be learnt widens the range before the prediction and so affects it.
 Native mode predicts first. Its least probability of an action is 0.01 / K by default, and VW's is 0.
-
-Source: VW's ``--synthcover``.
 """
 
 from __future__ import annotations
@@ -61,7 +59,13 @@ class SynthcoverOptions:
 
 
 class Synthcover(Explorer):
-    """Explorer that gives probability to the best action in small parts."""
+    """Explorer that gives probability to the best action in small parts.
+
+    >>> Synthcover(synthcoverpsi=0.2).keywords()
+    {'synthcover': True, 'synthcoverpsi': 0.2}
+
+    Source: VW's ``--synthcover``.
+    """
 
     name = "synthcover"
     flags = ("synthcover",)

@@ -286,11 +286,7 @@ class _Mark(NamedTuple):
 
 
 class DatasetSource:
-    """The events of Parquet files or of an Arrow dataset, which can be read from any position.
-
-    A position has the file, the row in the file, and the number of events before it. Reading resumes at the
-    row group of the position.
-    """
+    """The events of Parquet files or of an Arrow dataset, which can be read from any position."""
 
     def __init__(
         self,
@@ -332,11 +328,7 @@ class DatasetSource:
         return source
 
     def like(self, learnt: Mapping[str, Any], *, predicts: bool) -> DatasetSource:
-        """Return a source of the same files for a model that has learnt the dataset with this `description`.
-
-        Columns must have the same types. If the model only `predicts`, its columns and choices are the
-        default, and columns of outcomes may be missing.
-        """
+        """Return a source of the same files for a model that has learnt a dataset with a `description`."""
         model, columns = columns_of(learnt.get("columns", {})), self._given
         if predicts:
             columns = columns or model

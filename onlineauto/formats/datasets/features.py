@@ -98,10 +98,7 @@ class ColumnFeatures:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A feature of each action that is the same in all events; one element per event and action.
-
-    A `value` of NaN is no feature; without values, all are 1.
-    """
+    """A feature of each action that is the same in all events; one element per event and action."""
 
     namespace: int
     hashes: NDArray[np.uint32]
@@ -116,10 +113,7 @@ class Repeated:
 
 
 def repeated(rows: ColumnFeatures) -> list[Repeated]:
-    """Return features of rows, each of which describes an action of all events, in layers.
-
-    The first layer has the first feature of each action, and so on; NaN fills the layers of shorter rows.
-    """
+    """Return features of rows, each of which describes an action of all events, in layers."""
     assert rows.start is not None
     assert rows.value is not None
     layers, lengths = [], np.diff(rows.start)
@@ -131,10 +125,7 @@ def repeated(rows: ColumnFeatures) -> list[Repeated]:
 
 
 class ColumnName(NamedTuple):
-    """The namespace of a column's features, and the name of the column in it.
-
-    As in dicts, a list and a struct are namespaces of their own, wherever they are listed.
-    """
+    """The namespace of a column's features, and the name of the column in it."""
 
     namespace: str
     name: str
@@ -208,10 +199,7 @@ class Encoder:
     def encode_mappings(
         self, rows: Iterable[tuple[str, Mapping[str, Any]]], owner: str, title: str
     ) -> list[ColumnFeatures]:
-        """Return the features of mappings by namespace; each comes with its position for messages.
-
-        The columns with numbers are added to `value_numbers`.
-        """
+        """Return the features of mappings by namespace; each comes with its position for messages."""
         spans = []
         for where, mapping in rows:
             features = named(mapping, self.identities)

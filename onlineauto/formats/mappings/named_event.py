@@ -276,10 +276,7 @@ def vector_of(features: Sequence[tuple[str | int, float]], origin: int = 0) -> l
 
 
 def vector_in(value: object) -> list[float] | None:
-    """Return the float32 numbers of a list that is a vector, 0 for NaN; None for other values.
-
-    A list with other elements than finite numbers is left to `spans_of`, too.
-    """
+    """Return the float32 numbers of a list that is a vector, 0 for NaN; None for other values."""
     if not isinstance(value, list | tuple) or len(value) < LEAST_VECTOR:
         return None
     with suppress(ValueError):  # lists of different lengths are no array
@@ -292,10 +289,7 @@ def vector_in(value: object) -> list[float] | None:
 
 
 def _usual_features(name: object, value: object) -> tuple[tuple[str | int, float], ...] | None:
-    """Return the features of texts, ordinary numbers and vectors, named by str or index; None for others.
-
-    Most values are of these types, for which this is several times as fast as `_features`.
-    """
+    """Return the features of texts, ordinary numbers and vectors, named by str or index; None for others."""
     if type(value) is not dict and (vector := vector_in(value)) is not None:
         return tuple(enumerate(vector))
     features: Mapping[Any, Any] = value if type(value) is dict else {name: value}

@@ -120,17 +120,7 @@ def begins_as_vw(data: bytes) -> bool:
 
 
 def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) -> VwFile:
-    """Return the content of a file.
-
-    Parameters
-    ----------
-    data : bytes
-        The whole file.
-    name : str
-        Name of the file in messages.
-    shape : callable
-        Returns the parts that follow the options of a head.
-    """
+    """Return the content of a file; `shape` returns the parts that follow the options of a head."""
     reader = FieldReader(data, name=name)
     begin = _BEGIN.match(data)
     if begin is None:

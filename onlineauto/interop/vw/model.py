@@ -65,6 +65,7 @@ def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Unpack[Opti
     The workspace predicts like VW with ``-i``, and continues to learn like VW: state that VW does not save
     starts empty. If there are several models (bags, covers, estimates of ``dr``, live configs), the sums of
     all but the first start at 0, unless the file was written with ``--per_model_save_load``.
+    `write_vw_model` has an example.
 
     Parameters
     ----------

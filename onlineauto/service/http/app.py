@@ -534,10 +534,7 @@ def application(
     hosts: Collection[str] = (),
     make_handlers: Callable[[Loop, ServiceMetrics], Handlers] = Handlers,
 ) -> Application:
-    """Return the application of a loop, which learns, or of a rank server, which follows its learner.
-
-    It has all endpoints of its handlers, works in a thread while it runs, and closes `front` when it ends.
-    """
+    """Return the application of a loop, which learns, or of a rank server, which follows its learner."""
     handlers: FrontHandlers
     if isinstance(front, Loop):
         handlers = make_handlers(front, ServiceMetrics(partial(status_of, front)))

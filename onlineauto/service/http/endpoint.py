@@ -52,11 +52,7 @@ _MOST_HEADS: Final = 1024
 
 
 class Waiting:
-    """Passes results from the thread of the log to the tasks of an event loop.
-
-    `deliver` is an argument of `GroupCommit`. Before `start` and after `stop`, it runs the callbacks in the
-    calling thread.
-    """
+    """Passes results from the thread of the log to the tasks of an event loop."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -162,10 +158,7 @@ class SharedRoom:
 
 
 class RequestGuard:
-    """Guards endpoints: checks tokens, limits simultaneous requests and their rate, records metrics.
-
-    `loop` is the loop that a token must be for; None: a token for any loop will do.
-    """
+    """Guards endpoints: checks tokens, limits simultaneous requests and their rate, records metrics."""
 
     def __init__(
         self,
@@ -224,10 +217,7 @@ class RequestGuard:
         self._credit -= cost
 
     def account(self, endpoint: str, status: int, seconds: float, reason: str = "") -> None:
-        """Count a request, and log it if it failed or if all requests are logged.
-
-        The answers 503 are logged once a minute, with the reason of the latest and their number since then.
-        """
+        """Count a request, and log it if it failed or if all requests are logged."""
         self.count(endpoint, status, seconds)
         if status >= 500 or _LOG.isEnabledFor(logging.DEBUG):
             fields: dict[str, Any] = {"endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
@@ -374,10 +364,7 @@ class KnownHead(NamedTuple):
 
 
 class Router:
-    """The endpoints by path and method; a path may have parts in braces.
-
-    Connections are served within the context that `running` returns.
-    """
+    """The endpoints by path and method; a path may have parts in braces."""
 
     hint: ClassVar[str] = ""  # The end of the message that there is no such endpoint.
 
@@ -445,10 +432,7 @@ class Router:
 
 
 def _pattern_of(path: str) -> re.Pattern[str]:
-    """Return the expression that a path with parts in braces matches.
-
-    The id of an event and the name of a study may have slashes.
-    """
+    """Return the expression that a path with parts in braces matches."""
     path = re.sub(r"\{(event_id|study)\}", r"(?s:(?P<\1>.+))", path)
     return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))
 

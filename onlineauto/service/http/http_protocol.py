@@ -138,11 +138,7 @@ class Connections:
 
 
 def most_connections(wanted: int | None = None, reserved: int = 0) -> int:
-    """Return the maximum number of connections that leaves enough file descriptors for everything else.
-
-    Everything else needs `reserved` ones besides those of the log, the models and the libraries.
-    The limit of open files is raised as far as needed and as the system allows.
-    """
+    """Return the maximum number of connections that leaves `reserved` descriptors for everything else."""
     limit = _MOST if wanted is None else wanted
     try:
         import resource
@@ -269,10 +265,7 @@ class HttpProtocol(asyncio.Protocol):
             self.transport.pause_reading()
 
     def _take(self, data: bytes) -> None:
-        """Queue the request that bytes are; parse them if no request had the same head, byte for byte.
-
-        A client writes the same head for each request, and the parser takes longer than all other steps here.
-        """
+        """Queue the request that bytes are; parse them only if their head differs from all others."""
         end = data.find(b"\r\n\r\n") + 4
         head = data[:end]
         known = self._app.heads.get(head)
@@ -497,10 +490,7 @@ def _date_of(second: int) -> bytes:
 
 @lru_cache(maxsize=512)
 def _headers_of(lines: tuple[tuple[bytes, bytes], ...]) -> tuple[Mapping[str, str], int, bool]:
-    """Return headers by lower-case name, their size, and whether at most one of them is a host.
-
-    There is a cache, because a client writes the same head for each request.
-    """
+    """Return headers by lower-case name, their size, and whether at most one of them is a host."""
     both = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in lines]
     headers = dict(reversed(both))  # of several headers with a name, the first one
     size = sum(len(name) + len(value) for name, value in lines)

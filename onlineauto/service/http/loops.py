@@ -164,10 +164,7 @@ def loops_application(
     trim: Callable[[], object],
     alone: str = "",
 ) -> LoopsApplication:
-    """Return the application of a service whose default loop is `loop`.
-
-    `trim` returns freed memory to the system. `alone` names an option that other loops do not have.
-    """
+    """Return the application of a service whose default loop is `loop`."""
     metrics, room = ServiceMetrics(partial(status_of, loop)), SharedRoom(most)
     handlers = ServiceHandlers(loop, metrics)
     handlers.service = service = LoopService(

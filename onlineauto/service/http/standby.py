@@ -91,10 +91,7 @@ def wait_for_lease(
     tokens: Tokens,
     hosts: Collection[str],
 ) -> Lease | None:
-    """Answer as a standby until the lease is free, and return it; return None after a signal.
-
-    `check` raises an error if this process must not take over.
-    """
+    """Answer as a standby until the lease is free, and return it; return None after a signal."""
     app = StandbyApplication(standby, tokens, hosts)
 
     async def main() -> Lease | None:

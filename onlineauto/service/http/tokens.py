@@ -168,10 +168,7 @@ def _tokens_of(path: Path) -> list[_Token]:
 
 
 def add_token(path: str | os.PathLike[str], scopes: list[str], loops: Sequence[str] = ()) -> str:
-    """Create a token, append its hash to a file, and return the token, which cannot be recovered later.
-
-    Without `loops`, the token is for all loops. A new file belongs to the owner of its folder.
-    """
+    """Create a token for `loops`, or for all; append its hash to a file, and return the token."""
     if not scopes or not set(scopes) <= set(SCOPES):
         raise OptionError(f"scopes are of {','.join(SCOPES)}, not {','.join(scopes)}")
     for loop in loops:

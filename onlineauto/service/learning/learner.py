@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.segment_log import SegmentLog
+    from onlineauto.workspace.model_file import State
     from onlineauto.workspace.predictor import Predictor
+    from onlineauto.workspace.save_load import ModelSource
 
 _LOG = logging.getLogger("onlineauto.service")
 _MOST_LATEST: Final = 20
@@ -344,7 +346,7 @@ class LogLearner:
 
     def published(self, name: str) -> Published:
         """Return a model of the history, for ranking; it does not learn."""
-        workspace, _ = load_model(Workspace, self.models.path(name), self._configuration)
+        workspace, _ = self._load_servable(self.models.path(name))
         return Published(workspace.predictor(), name, self.join.now)
 
     def snapshot(self) -> None:
@@ -361,7 +363,17 @@ class LogLearner:
 
     def check(self, content: bytes) -> None:
         """Check that bytes are a model that this learner could use."""
-        load_model(Workspace, content, self._configuration)
+        self._load_servable(content)
+
+    def _load_servable(self, source: ModelSource) -> tuple[Workspace, State]:
+        """Return the workspace and the run of a model file, if a service can rank with it."""
+        workspace, stored = load_model(Workspace, source, self._configuration)
+        if workspace.semantics.notices_predicted:
+            raise OptionError(
+                "a service cannot rank with a model of --vw_exact, as convert makes of one of Vowpal Wabbit: "
+                "put the file of AutoML(hash_bits=…).warm_start(…, namespaces=[…]).save(…)"
+            )
+        return workspace, stored
 
     def keep(self) -> str:
         """Write the current model into the history, and return its name."""
@@ -531,7 +543,7 @@ class LogLearner:
     def _use(self, name: str, position: int) -> None:
         """Continue learning with a model of the history, if it exists and matches the options."""
         try:
-            workspace, stored = load_model(Workspace, self.models.path(name), self._configuration)
+            workspace, stored = self._load_servable(self.models.path(name))
         except OnlineautoError as error:
             self._skip(skipped_at(self.log, position, error))
             return

@@ -185,10 +185,7 @@ class SegmentLog:
         self.durable = end
 
     def cut_back(self) -> None:
-        """Remove the bytes that the disk has not confirmed, after `append` or `sync` has failed.
-
-        A disk that reports an error may have lost any of these bytes, so the caller writes all of them again.
-        """
+        """Remove all bytes that the disk has not confirmed, since a failed disk may have lost any of them."""
         self._is_torn = True
         self.end = self.durable
         os.ftruncate(self._file, self.end - self._starts[-1])
@@ -326,10 +323,7 @@ class SegmentLog:
                 self.torn = size - good
 
     def _good_bytes(self, path: Path) -> int:
-        """Return the length of a segment without its incomplete tail: the last line, if it has no end.
-
-        Without `keep_damaged`, damaged lines at the end are the tail, too.
-        """
+        """Return the length of a segment without its incomplete tail: the last line, if it has no end."""
         good = read = 0
         with path.open("rb") as file:
             for line in file:
@@ -390,10 +384,7 @@ def sync_path(path: Path) -> None:
 
 
 def replace_last_segment(folder: Path, *, suffix: str, alone: Alone) -> None:
-    """Replace the last segment of a log by a copy; what another process has open is then a removed file.
-
-    `alone` excludes other processes that replace it, and raises an error if this one must not.
-    """
+    """Replace the last segment of a log by a copy; what another process has open is then a removed file."""
     for path in sorted(folder.glob(SEGMENTS))[-1:]:
         copy = path.with_suffix(suffix)
         try:

@@ -57,10 +57,7 @@ SERVICE_FILES: Final = ("snapshot.oam", f"log/{SEGMENTS}", "journals/*.jsonl", *
 
 
 class FolderLock:
-    """Locks a folder for this process, until `release` or the end of the process.
-
-    With `replace`, the lock of another process is replaced: that process has lost its lease.
-    """
+    """Locks a folder for this process; `replace` takes the lock of a process that has lost its lease."""
 
     def __init__(
         self, folder: str | os.PathLike[str], *, use: str = "runs in", replace: bool = False
@@ -295,10 +292,7 @@ class FolderCopy(LogCopier):
             self._versions[str(name)] = version
 
     def _open(self, end: int) -> SegmentLog:
-        """Return the copy of the log, opened again if it was moved or has failed; reject any other folder.
-
-        `end` is the position up to which the copy may have the log.
-        """
+        """Return the copy of the log, opened again if it was moved or has failed; reject any other folder."""
         in_place = self._lock is not None and self._lock.is_in_place()
         if self._copy is not None and in_place and self.position >= self.log.begin:
             segment, _ = self._copy.place_of(self._copy.end)

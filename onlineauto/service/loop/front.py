@@ -1,8 +1,4 @@
-"""``Front``: decides, accepts rewards, and writes both into a log, with the model that was published last.
-
-Ranks and rewards look up decisions in a table, which is the join of the log and takes each record as it is
-submitted.
-"""
+"""``Front``: decides, accepts rewards, and writes both into a log, with the model that was published last."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """``Loop``: decides, logs its decisions, and learns from the log, in one folder.
 
-Every answer is in the log before it is sent. Ranks use an immutable predictor; one thread takes the records
-of the log, learns, and publishes the next predictor.
+Every answer is in the log before it is sent. Ranks use an immutable predictor.
 """
 
 from __future__ import annotations
@@ -370,10 +369,7 @@ class Loop(Front):
             return self.learner.keep()
 
     def model(self, *, learns: bool = False) -> tuple[str, bytes]:
-        """Return the name and the bytes of the predicting model, with which rank servers rank identically.
-
-        With `learns`, the model is whole: it can be put into another service and learns there.
-        """
+        """Return the name and the bytes of the predicting model, with which rank servers rank identically."""
         with self._learning:
             self.learner.mend()
             file = io.BytesIO()

@@ -123,16 +123,16 @@ def loop_options(text: str) -> tuple[Configuration, ServeOptions, bool]:
 
 
 def split_options(configuration: Configuration, *groups: Group) -> Configuration:
-    """Return the options of the model in the options of `serve`; reject those that a service cannot use.
-
-    `groups` are further options of the service.
-    """
+    """Return the options of the model in the options of `serve`; reject those that a service cannot use."""
     served: tuple[Group, ...] = (ServeOptions, *groups)
     own = {declared.name for group in served for declared in options_of(group)}
     own |= {"data", "quiet"}
     beside = {declared.name for group in (OutputOptions, ModelOptions) for declared in options_of(group)}
     for name in sorted((beside - {"quiet"}) & configuration.supplied):
-        raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
+        hint = "; PUT /v1/model replaces the model" if name == "initial_regressor" else ""
+        raise OptionError(
+            f"--{name} has no effect on a service, whose model and journal are in its folder{hint}"
+        )
     if "cost_range" in configuration.supplied:
         raise OptionError("a service takes rewards, not costs: give their range as --reward_range LOW,HIGH")
     supplied = {name: configuration.get(name) for name in configuration.supplied - own}
@@ -197,10 +197,7 @@ class NamedLoop:
 
 
 class Loops:
-    """The named loops in the folder of a service.
-
-    The methods read and write files. One thread at a time calls them for a loop.
-    """
+    """The named loops in the folder of a service."""
 
     def __init__(
         self,

@@ -153,10 +153,7 @@ def activate_slots(front: Front, event_id: str, done: Done, *, single: bool) -> 
 
 
 def rank_slots(front: Front, request: SlotsRankRequest, done: Done) -> list[Ranked]:
-    """Fill slots in order, each with an action that no earlier slot shows; return an answer for each.
-
-    All slots are checked before the first one is logged. `done` is called once all are in the log.
-    """
+    """Fill slots in order, each with an action that no earlier slot shows; return an answer for each."""
     check_slots(request, front.limits)
     front.allow_namespace(SLOT)
     for slot in request.slots:

@@ -140,10 +140,7 @@ class RouteHandlers(Handlers):
         return Reply.json({"object": "list", "data": rows})
 
     def record_reward(self, event_id: str, value: float, key: str, done: Done) -> None:
-        """Record a reward of a decision, and activate the decision, since it has feedback.
-
-        Feedback on another model's answer is ignored if the failure of the chosen one is not learnt.
-        """
+        """Record a reward of a decision, and activate the decision, since it has feedback."""
         if event_id in self._unlearnt:
             done(None)
             return
@@ -247,10 +244,7 @@ class RouteHandlers(Handlers):
             self._leave_unlearnt(event_id)
 
     def _route(self, prompt: Prompt, path: str, unit: str) -> _Route:
-        """Decide which models are asked, in which order; the record of the decision is being written.
-
-        A repeated prompt with the same id keeps its decision, and is asked again.
-        """
+        """Decide which models are asked, in which order; the record of the decision is being written."""
         if prompt.model in self.upstreams:
             return _Route(prompt, path, [prompt.model], None, None)
         down = frozenset(name for name in self._ids if self.upstreams[name].is_down)

@@ -263,6 +263,8 @@ class TopicSource:
 
     A message that is not an event is counted, located by its partition and offset, and skipped.
 
+    Passed to `Run` or `Workspace.fit` as a source of events.
+
     Parameters
     ----------
     address : str

@@ -137,10 +137,7 @@ def offspring(
 
 
 class Parents(ABC):
-    """Chooses parents and targets, and selects the better of a child and its target.
-
-    DEHB appends the code of each trial, float64[width], to `codes`.
-    """
+    """Chooses parents and targets, and selects the better of a child and its target."""
 
     keeps: bool  # True if complete brackets are still read.
     promoting: int  # Brackets from this number on have new trials in all slots.

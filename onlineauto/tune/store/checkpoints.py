@@ -67,10 +67,7 @@ class Checkpoints(Protocol):
         ...
 
     def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
-        """Return the undamaged state of a trial with the most steps, of up to `most`.
-
-        With `job`, only states that this job has saved, in any attempt, are considered.
-        """
+        """Return the undamaged state of a trial with the most steps, of up to `most`."""
         ...
 
 

@@ -11,7 +11,7 @@ import pytest
 from datasets.generate import text
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
-from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
+from onlineauto.cluster.partitions.cutting import join_blocks, take_events
 from onlineauto.cluster.partitions.merge import merge_round
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.partitions.worker import Worker
@@ -105,8 +105,8 @@ def test_a_worker_that_gets_a_full_base_forgets_what_it_had() -> None:
     ends, used = [], Worker(REGISTRY.from_keywords(**OPTIONS))
     for events, worker in ((600, used), (300, used), (300, Worker(REGISTRY.from_keywords(**OPTIONS)))):
         coordinator = Coordinator(Workspace(**OPTIONS), 1)
-        coordinator.workspace.learn_block(cut_block(block, 0, events))
-        chunk = coordinator.cut([cut_block(block, events, events + 50)])[0]
+        coordinator.workspace.learn_block(take_events([block], 0, events))
+        chunk = coordinator.cut([take_events([block], events, events + 50)])[0]
         coordinator.next_base()
         worker.adopt(coordinator.full_base())
         worker.learn(chunk.block, chunk.seed)

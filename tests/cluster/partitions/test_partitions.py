@@ -25,7 +25,7 @@ from onlineauto import InputError, OptionError, Workspace
 from onlineauto.cluster.partitions import coordinator as coordinator_module
 from onlineauto.cluster.partitions import worker as worker_module
 from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
-from onlineauto.cluster.partitions.cutting import cut_block, join_blocks
+from onlineauto.cluster.partitions.cutting import join_blocks, take_events
 from onlineauto.cluster.partitions.messages import (
     chunk_of_tree,
     chunk_to_tree,
@@ -142,7 +142,7 @@ class Pausing:
         block = block_of(BANDIT)
         yield from self.pauses * [block.head(0)]
         for begin in range(self.events_before, EVENTS, 50):
-            yield cut_block(block, begin, min(begin + 50, EVENTS))
+            yield take_events([block], begin, min(begin + 50, EVENTS))
         while True:
             yield block.head(0)
 
@@ -280,15 +280,15 @@ def test_one_chunk_is_learnt_like_by_a_single_learner() -> None:
     coordinator = Coordinator(Workspace(**OPTIONS), 1)
     alone = Workspace(**OPTIONS)
     for each in (coordinator.workspace, alone):
-        each.learn_block(cut_block(block, 0, 300))
-    chunk = coordinator.cut([cut_block(block, 300, 400)])[0]
+        each.learn_block(take_events([block], 0, 300))
+    chunk = coordinator.cut([take_events([block], 300, 400)])[0]
     worker = Worker(REGISTRY.from_keywords(**OPTIONS))
     coordinator.next_base()
     worker.adopt(coordinator.full_base())
     end = worker.learn(chunk.block, chunk.seed)
     coordinator.merge([end])
     outcomes = end.outcomes
-    expected = alone.learn_block(cut_block(block, 300, 400))
+    expected = alone.learn_block(take_events([block], 300, 400))
     assert outcomes.score.tobytes() == expected.score.tobytes()
     same = slice(0, 3)  # the rate of the last update is scratch
     assert coordinator.workspace.weights[:, same].tobytes() == alone.weights[:, same].tobytes()
@@ -297,7 +297,7 @@ def test_one_chunk_is_learnt_like_by_a_single_learner() -> None:
 def test_a_worker_returns_to_its_base_before_each_chunk() -> None:
     block = block_of(BANDIT)
     coordinator = Coordinator(Workspace(**OPTIONS), 2)
-    coordinator.workspace.learn_block(cut_block(block, 0, 300))
+    coordinator.workspace.learn_block(take_events([block], 0, 300))
     one, other = coordinator.cut([block.head(600)], 300)
     worker = Worker(REGISTRY.from_keywords(**OPTIONS))
     coordinator.next_base()
@@ -320,10 +320,10 @@ def test_members_that_rest_are_not_sent_and_do_not_change(*, grows: bool) -> Non
     """A new action of one chunk changes regressions that rest, and their other ends are the base."""
     block = block_of(growing(400, (3, 4 if grows else 3), (1, 1), 350))
     coordinator = Coordinator(Workspace(**OPTIONS), 2)
-    coordinator.workspace.learn_block(cut_block(block, 0, 300))
+    coordinator.workspace.learn_block(take_events([block], 0, 300))
     rest(coordinator.workspace.searching.live_configs.arrays.ensemble, RESTING)
     before = {name: member_arrays(coordinator.workspace, name) for name in ("layer", "ridge", "crosses")}
-    chunks = coordinator.cut([cut_block(block, 300, 400)])
+    chunks = coordinator.cut([take_events([block], 300, 400)])
     ends = ThreadPool(1).learn(coordinator, chunks)
     for name, of_member in before.items():
         sent = [any(path.startswith(f"{prefix_of(name)}") for path in end.state.dense) for end in ends]
@@ -350,8 +350,8 @@ def packed(end: ChunkEnd) -> bytes:
 def test_messages_return_what_was_packed() -> None:
     block = block_of(BANDIT)
     coordinator = Coordinator(Workspace(**OPTIONS), 2)
-    coordinator.workspace.learn_block(cut_block(block, 0, 300))
-    chunk = coordinator.cut([cut_block(block, 300, 400)])[0]
+    coordinator.workspace.learn_block(take_events([block], 0, 300))
+    chunk = coordinator.cut([take_events([block], 300, 400)])[0]
     message, held = unpack(b"".join(pack(chunk_to_tree(chunk)))), Namespaces()
     read = chunk_of_tree(message, held, coordinator.workspace.configuration)
     for name in ("event_start", "lines", "costs", "spans", "features", "tag"):
@@ -382,8 +382,8 @@ def test_messages_return_what_was_packed() -> None:
 def test_a_cut_and_joined_block_is_the_same(cuts: tuple[int, ...]) -> None:
     block = block_of(BANDIT)
     block.lines[len(block.lines) - 1]["label"] = np.nan  # only offsets of a sentinel count
-    parts = [cut_block(block, begin, end) for begin, end in itertools.pairwise(cuts)]
-    joined, whole = join_blocks(parts), cut_block(block, cuts[0], cuts[-1])
+    parts = [join_blocks([block.head(end).tail(begin)]) for begin, end in itertools.pairwise(cuts)]
+    joined, whole = join_blocks(parts), take_events([block], cuts[0], cuts[-1])
     for name in ("event_start", "lines", "costs", "spans", "features", "tag"):
         assert (getattr(joined, name) == getattr(whole, name)).all()
         assert len(getattr(joined, name)) == len(getattr(whole, name))
