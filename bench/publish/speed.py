@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
-
 from bench import cold_start, kit, scale
 from bench.publish.figures import RATIO, Figure, figure
 from bench.publish.quality import Tables, document_of
