@@ -410,6 +410,16 @@ def test_answers_503_are_logged_once_a_minute(
     assert lines == [(1, "the disk is full"), (5, "the disk is full")]
 
 
+def test_a_probe_of_a_service_that_is_not_ready_is_no_error(
+    client: InProcessClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO", logger="onlineauto.service")
+    monkeypatch.setattr(client.loop, "_behind_at_first", client.loop.log.end + 1000)
+    assert {client.get("/readyz").status_code for _ in range(3)} == {503}
+    lines = [(each.levelname, vars(each)["reason"]) for each in caplog.records if each.msg == "request"]
+    assert lines == [("INFO", "no: the log is being learnt")]
+
+
 @pytest.mark.parametrize(
     "body",
     [
