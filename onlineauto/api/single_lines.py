@@ -316,7 +316,29 @@ class SingleLines(AutoModel):
         columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """Learn from events, once each and in order, and return self."""
+        """Learn from events, once each and in order, and return self.
+
+        Parameters
+        ----------
+        source : frame, matrix, dataset, iterable, path or bytes
+            A frame with a column of labels; rows without labels, if `y` has them; a path or dataset of
+            Parquet; an iterable of (features, label), (features, label, weight), mappings with ``context``,
+            ``label`` and ``weight``, texts or blocks; or a file of text or JSON.
+        y, sample_weight : sequence, optional
+            The label and the weight of each row of the source, like in scikit-learn.
+        label, weight : str, optional
+            Columns of labels and weights in a frame or dataset. A weight is the number of such events that a
+            row represents, by default 1.
+        columns : path or mapping, optional
+            The roles of the columns of a dataset, in place of `label` and `weight`.
+        progress : bool, optional
+            Whether to display a bar; by default on a terminal and in a notebook.
+
+        Raises
+        ------
+        InputError
+            An event is invalid, a column is missing, or nothing was learnt. Events before it are learnt.
+        """
         problems = Diagnostics(reading="event")
         total: int | None
         if y is not None or sample_weight is not None:
@@ -336,6 +358,7 @@ class SingleLines(AutoModel):
             source = dataset_rows(
                 source, columns, label=label, weight=weight, problems=problems, identify=self._identify
             )
+            self._columns.learn_targets(label, weight)
         else:
             refuse_names(source, {"label": label, "weight": weight})
             source = check_source(source)
@@ -389,13 +412,17 @@ class SingleLines(AutoModel):
 
     def _extra_state(self) -> dict[str, Any]:
         raw = self._numbers.raw_state()
-        return {"numbers": self._numbers.state()} | ({"raw_numbers": raw} if raw else {})
+        columns = (
+            {"columns": self._columns.state()} if self._columns.features or self._columns.targets else {}
+        )
+        return {"numbers": self._numbers.state()} | ({"raw_numbers": raw} if raw else {}) | columns
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._numbers = NumberEncoder()
         self._columns = LearntColumns()
         self._numbers.restore(state["numbers"])
         self._numbers.restore_raw(state.get("raw_numbers", []))
+        self._columns.restore(state.get("columns", {}))
         self._serve()
 
 

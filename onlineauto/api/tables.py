@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+import msgspec
 import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError, short_repr
@@ -14,6 +15,7 @@ from onlineauto.formats.datasets.arrow_arrays import arrow_errors
 from onlineauto.formats.datasets.frame import FrameColumns
 from onlineauto.formats.mappings.identities import identity
 from onlineauto.formats.mappings.values import is_sequence
+from onlineauto.workspace.names import is_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,7 +94,7 @@ def rows_of(rows: Any) -> Iterable[Any]:
 
 @dataclass
 class LearntColumns:
-    """The columns of the frames that a model has learnt; a model file does not have them."""
+    """The columns of the frames that a model has learnt."""
 
     features: frozenset[str] = frozenset()
     targets: frozenset[str] = frozenset()  # Columns of labels and weights.
@@ -105,13 +107,29 @@ class LearntColumns:
         self.features = (self.features | features) - targets
         self.targets = (self.targets | targets) - features
 
+    def learn_targets(self, *names: str | None) -> None:
+        """Add the columns of labels and weights of a dataset."""
+        self.targets |= {name for name in names if name is not None}
+
+    def state(self) -> dict[str, list[str]]:
+        """Return the names that UTF-8 can encode, for a model file."""
+        return {
+            "features": sorted(filter(is_utf8, self.features)),
+            "targets": sorted(filter(is_utf8, self.targets)),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Restore the result of `state`; files without it have no names."""
+        names = msgspec.convert(state, dict[str, frozenset[str]])
+        self.features, self.targets = names.get("features", self.features), names.get("targets", self.targets)
+
     def rows(self, source: Any) -> list[Any]:
         """Return the rows of a source without labels and weights; warn once of columns that differ."""
         rows = list(rows_of(source))
-        if not self.features or not is_frame(source):
+        if not (self.features or self.targets) or not is_frame(source):
             return rows
         names = frozenset(names_of_columns(source))
-        others = names - self.features - self.targets
+        others = names - self.features - self.targets if self.features else frozenset[str]()
         absent = self.features - names
         if (others or absent) and not self.has_warned:
             self.has_warned = True

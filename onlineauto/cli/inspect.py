@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from onlineauto.cli.terminal import table_lines
+from onlineauto.cli.terminal import progress_line, table_lines
 from onlineauto.cli.verb import READING
 from onlineauto.engine.options.registry import InspectOptions
-from onlineauto.errors import OptionError
+from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.datasets.files import is_dataset
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
 from onlineauto.interop.named_blocks import line_names, named_blocks
@@ -193,7 +196,6 @@ def run(configuration: Configuration) -> int:
     reading = {name: configuration.get(name) for name in READING if name in configuration.supplied}
     workspace, run = load_any_model(model, REGISTRY.from_keywords(testonly=True, **reading))
     names = {int(number): name for number, name in run.get("names", ())}
-    names |= _names_in(workspace, events)
     options = configuration[InspectOptions]
     is_vw = is_vw_model(model)
     content: dict[str, Any] = {
@@ -205,6 +207,10 @@ def run(configuration: Configuration) -> int:
         }
     }
     content |= inspection(workspace, names=names, top=options.largest)
+    lane = workspace.learner.champion_lane()
+    unnamed = {weight["number"] - lane: weight for weight in content["top_weights"] if not weight["name"]}
+    if unnamed:
+        _name_weights(workspace, unnamed, events)
     if options.format == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(content), indent=1).decode() + "\n")
     elif options.format == "markdown":
@@ -216,11 +222,23 @@ def run(configuration: Configuration) -> int:
     return 0
 
 
-def _names_in(workspace: Workspace, events: Sequence[str]) -> dict[int, str]:
-    """Return the names of the weights that the events in files use."""
+def _name_weights(workspace: Workspace, weights: dict[int, dict[str, Any]], events: Sequence[str]) -> None:
+    """Add names from files of events to weights, given by number, until all of them have names."""
     inverse, names = InverseHash(workspace), line_names(workspace.configuration)
-    examples = NamedExamples(workspace, names)
-    for path in events:
-        for block in named_blocks(path, workspace.configuration, Diagnostics(), names=names):
-            inverse.note(inverse.names_of_weights(examples.examples_of(block)))
-    return inverse.names
+    examples, problems, n = NamedExamples(workspace, names), Diagnostics(), 0
+    if tables := [path for path in events if is_dataset(path)]:
+        raise InputError(f"{tables[0]}: names are read from events in text or JSON, and not from Parquet")
+    with progress_line() as draw:
+        for block in chain.from_iterable(
+            named_blocks(path, workspace.configuration, problems, names=names) for path in events
+        ):
+            found = inverse.names_of_weights(examples.examples_of(block), challengers=False)
+            for number in weights.keys() & found.keys():
+                weights.pop(number)["name"] = found[number]
+            if not weights:
+                break
+            n += 1
+            if draw is not None:
+                draw(partial("{:,} events, {} weights without a name".format, n, len(weights)))
+    if problems.total:
+        print(problems.summary(), file=sys.stderr)

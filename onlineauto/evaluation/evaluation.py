@@ -63,8 +63,8 @@ class Bounded:
     Attributes
     ----------
     value, low, high : float
-        Costs; the interval is (-inf, inf) while there is too little evidence. An estimate outside of its
-        interval is replaced by the nearer bound.
+        Costs; the interval is (-inf, inf) while there is too little evidence, and if the logged
+        probabilities are impossible. An estimate outside of its interval is replaced by the nearer bound.
     """
 
     value: float
@@ -204,7 +204,7 @@ class Evaluation:
         * the name of a column, an array, or a function that takes the frame and returns an array: floats are
           the policy's probabilities of the logged action; rows of floats are those of all `choices`, in
           order; anything else is the action that the policy takes;
-        * a mapping of each action to the column of its probabilities, or a frame with such columns.
+        * a mapping of each action to the column, or array, of its probabilities, or a frame of such columns.
 
         Floats that all equal actions are rejected, since they may be either.
 
@@ -226,7 +226,8 @@ class Evaluation:
             Probability that the set of best policies is ever wrong, in (0, 1); and for each policy, that the
             interval of its value is.
         reward_range, cost_range : tuple of (float, float), optional
-            Lowest and highest reward or cost. By default it is learnt, as by `Evaluation`.
+            Lowest and highest reward or cost. By default it is learnt, as by `Evaluation`. If it is given,
+            its bounds take the place of values outside, in estimates and intervals.
         min_prob : float, optional
             Smallest probability that the logging policy assigns to any action; by default it is learnt, too.
 
@@ -334,12 +335,13 @@ class Evaluation:
             yield f"{int(scale[BELOW])} events were logged with less than the least probability given"
         if self._given_range and beyond:
             yield f"{beyond} costs were outside the given range; the intervals use its bounds instead"
-        for value in self.values():
-            for name, way in (("IPS", value.ips), ("SNIPS", value.snips), ("DR", value.dr)):
-                if way.low > way.high:
+        for policy, evidence in self._evidence.items():
+            for name, way in (("IPS", IPS), ("SNIPS", SNIPS), ("DR", DR)):
+                low, high = bounds_of(evidence, way, self._alpha)
+                if low > high:
                     yield (
-                        f"{value.policy}: by {name} no cost is possible, so the logged probabilities "
-                        "cannot be those by which the actions were chosen"
+                        f"{policy}: by {name} no cost is possible, so a feature tells which action was "
+                        "logged, or actions were chosen by other probabilities than the logged ones"
                     )
 
     def _refuse_missing(self, lines: Sequence[int], n: int) -> None:
@@ -400,6 +402,7 @@ class Evaluation:
             events = _events(predicted, pmf)
             bounds = np.empty((len(events.weight) if trace else 0, 3, 2))
             evaluate_events(evidence, events, self._alpha, bounds)
+            bounds[bounds[..., 0] > bounds[..., 1]] = -np.inf, np.inf
             intervals[name] = -bounds[..., ::-1]
         return intervals
 
@@ -409,6 +412,8 @@ class Evaluation:
 
         def bound(total: float, way: int) -> Bounded:
             low, high = bounds_of(evidence, way, self._alpha)
+            if low > high:  # no cost is possible; see `warnings`
+                low, high = -np.inf, np.inf
             return Bounded(0.0 - float(min(max(total, low), high)), -high, -low)
 
         return PolicyValue(

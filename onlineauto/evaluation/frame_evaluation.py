@@ -282,7 +282,7 @@ class FrameEvaluation:
     def _estimate(self, name: str) -> float:
         """Return the self-normalised estimate of the mean reward; 0 without any weight."""
         w = self._targets[name].weight
-        return float(w @ self._log.reward / w.sum()) if w.any() else 0.0
+        return float(w @ self._known.reward / w.sum()) if w.any() else 0.0
 
     def _interval(self, name: str, at: int) -> tuple[float, float]:
         """Return bounds on the mean reward of a policy."""
@@ -324,11 +324,13 @@ class _Known:
     ) -> None:
         n, p, reward = len(log), log.probability, log.reward
         low, high = (math.inf, -math.inf) if reward_range is None else reward_range
+        self.beyond = int(np.sum((reward < low) | (reward > high))) if reward_range is not None else 0
+        # Bounds that are given stay: values are then those of rewards within them.
+        self.reward = reward = reward if reward_range is None else np.clip(reward, low, high)
         floor = 1.0 if min_prob is None else min_prob
         least = p
         if len(log.choices) > 1:  # an action that was not logged has at most an equal share of the rest
             least = np.where(p < 1.0, np.minimum(p, (1.0 - p) / (len(log.choices) - 1)), p)
-        self.beyond = int(np.sum((reward < low) | (reward > high))) if reward_range is not None else 0
         self.below = int(np.sum(p < floor * (1 - 1e-6))) if min_prob is not None else 0
         self.low = np.minimum.accumulate(np.append(low, reward))
         self.high = np.maximum.accumulate(np.append(high, reward))

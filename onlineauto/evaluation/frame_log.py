@@ -15,7 +15,7 @@ from onlineauto.formats.mappings.values import is_missing
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PolicyColumn: TypeAlias = "str | Sequence[Any] | Mapping[Any, str] | NDArray[Any] | Callable[[Any], Any]"
+PolicyColumn: TypeAlias = "str | Sequence[Any] | Mapping[Any, Any] | NDArray[Any] | Callable[[Any], Any]"
 """A target policy in a frame; see `onlineauto.Evaluation.from_frame`."""
 
 _LISTED = 3
@@ -111,17 +111,15 @@ class FrameLog:
         elif isinstance(given, Mapping):
             if set(given) != set(self.choices):
                 raise InputError(f"{name}: name a column for each of the actions {short_repr(self.choices)}")
-            given = np.column_stack([_numbers(self.column(given[each]), name) for each in self.choices])
+            given = np.column_stack([self._probabilities(given[each], name) for each in self.choices])
         elif hasattr(given, "shape") and hasattr(given, "columns"):
-            given = self._of_columns(name, FrameColumns(given))
+            given = self._of_columns(name, given)
         elif not isinstance(given, Iterable):
             raise InputError(
                 f"{name}: a policy is a column, an array, a frame with a column of probabilities for each "
                 f"action, or a function of the frame that returns one; not {kind_of(given)}"
             )
-        given = _values(given)
-        if len(given) != self.n_rows:
-            raise InputError(f"{name}: {len(given)} values for the {self.n_rows} rows of the frame")
+        given = self._of_rows(given, name)
         given = [given[row] for row in self.row.tolist()]
         if isinstance(given[0], float):
             p = _numbers(given, name)
@@ -154,8 +152,32 @@ class FrameLog:
             {choices[at]: float(means[at]) for at in np.flatnonzero(never & (means > 0)).tolist()},
         )
 
-    def _of_columns(self, name: str, columns: FrameColumns) -> NDArray[np.float64]:
+    def _check_index(self, values: Any, name: str) -> None:
+        """Reject a Series or a frame of pandas with another index than the frame of the log."""
+        index: Any = getattr(values, "index", None)
+        rows: Any = getattr(self._frame, "index", None)
+        if hasattr(index, "equals") and rows is not None and not index.equals(rows):
+            raise InputError(
+                f"{name}: its index is not that of the frame: sort it like the frame, and pass .to_numpy()"
+            )
+
+    def _of_rows(self, values: Any, name: str) -> list[Any]:
+        """Return the values of a policy, one for each row of the frame."""
+        self._check_index(values, name)
+        listed = _values(values)
+        if len(listed) != self.n_rows:
+            raise InputError(f"{name}: {len(listed)} values for the {self.n_rows} rows of the frame")
+        return listed
+
+    def _probabilities(self, column: Any, name: str) -> NDArray[np.float64]:
+        """Return the probabilities of an action: an array, or the column that is named."""
+        named = isinstance(column, str) or not isinstance(column, Iterable)
+        return _numbers(self.column(column) if named else self._of_rows(column, name), name)
+
+    def _of_columns(self, name: str, frame: Any) -> NDArray[np.float64]:
         """Return the probabilities of a frame that has a column for each action."""
+        self._check_index(frame, name)
+        columns = FrameColumns(frame)
         names = list(map(str, self.choices))
         if set(columns.names) != set(names):
             raise InputError(

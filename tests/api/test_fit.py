@@ -126,6 +126,8 @@ def test_malformed_lines_cause_one_warning() -> None:
         (b"shared |u x\n|a y\n|a z\n", "has 1 event, and none with a logged cost or reward"),
         ("no/such/file", "no such file"),
         ([{"x": 1}], "event 0: it has no actions"),
+        ([{"actions": ACTIONS, "rewrd": 1}], r"event 0: unknown key 'rewrd'; did you mean reward\?"),
+        ([{"actions": ACTIONS, "zzz": 1}], "event 0: unknown key 'zzz'; an event has context, .*, reward"),
         ([(1, 2)], "event 0: an event is a mapping, a text or a Block, not tuple"),
         ([{"actions": ACTIONS, "action": 5}], "event 0: the action is 5, and there are 3"),
         ([{"actions": ACTIONS, "chosen": 1, "reward": "x", "probability": 1}], "event 0: reward 'x' is not"),

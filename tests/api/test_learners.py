@@ -352,6 +352,16 @@ def test_predict_drops_the_label_column_and_warns_once_of_others(model: Any) -> 
     model.predict(frame.rename(columns={"rooms": "roms"}))  # The second warning would be an error.
 
 
+@pytest.mark.parametrize("model", [AutoMLRegressor(), AutoMLClassifier()], ids=["regressor", "classifier"])
+def test_a_loaded_model_has_the_columns_of_the_saved_one(model: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"rooms": [1, 2, 3, 4] * 50, "w": 1.0, "size": [0, 0, 1, 1] * 50})
+    loaded = type(model).load(saved(model.fit(frame, label="size", weight="w")))
+    assert list(loaded.predict(frame)) == list(model.predict(frame))
+    with pytest.warns(UserWarning, match="rooms is missing; roms was in no frame of fit"):
+        loaded.predict(frame.rename(columns={"rooms": "roms"}))
+
+
 def test_a_failed_fit_says_how_many_rows_were_learnt() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"rooms": [1.0, 2.0] * 200, "rent": [300.0, 600.0] * 200})
@@ -363,3 +373,11 @@ def test_a_failed_fit_says_how_many_rows_were_learnt() -> None:
     assert str(caught.value).count("event 300") == 1
     with pytest.raises(InputError, match=r"too large for a float32$"):
         AutoMLRegressor().fit(frame[300:], label="rent")
+
+
+def test_a_model_of_a_parquet_file_leaves_the_label_out_of_predictions(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"rooms": [1, 2, 3, 4] * 50, "size": [0.0, 0.0, 1.0, 1.0] * 50})
+    frame.to_parquet(tmp_path / "rooms.parquet")
+    model = AutoMLRegressor().fit(str(tmp_path / "rooms.parquet"), label="size")
+    assert list(model.predict(frame)) == list(model.predict(frame[["rooms"]]))

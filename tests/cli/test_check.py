@@ -233,6 +233,23 @@ def test_faults_of_a_frame_are_found_by_row(kind: Any) -> None:
     assert (report.events, report.labelled) == (398, 397)
 
 
+def test_context_that_describes_the_logged_action_is_a_leak() -> None:
+    columns = table()
+    draw, prices = random.Random(5), {"art": (3, 4), "news": (7, 8), "sport": (9, 11)}
+    columns["price"] = [draw.choice(prices[item]) for item in columns["item"]]
+    report = check_log(pandas.DataFrame(columns), **COLUMNS | {"context": ["user", "site", "price"]})
+    (finding,) = report.findings
+    assert (finding.severity, finding.code) == ("warning", "leak")
+    assert finding.message.startswith("namespace 'price' of the context tells which action was logged")
+
+
+def test_context_by_which_actions_are_chosen_is_no_leak() -> None:
+    columns = table()
+    columns["item"] = [ARMS[int(user[1]) % 3] for user in columns["user"]]
+    columns["p"] = [0.99] * 400
+    assert "leak" not in codes(check_log(pandas.DataFrame(columns), **COLUMNS))
+
+
 def test_support_of_a_policy_on_a_frame() -> None:
     policies = {"uniform": Workspace(cb_explore_adf=True, epsilon=1.0)}
     report = check_log(pandas.DataFrame(table()), **COLUMNS, policies=policies)
@@ -240,6 +257,12 @@ def test_support_of_a_policy_on_a_frame() -> None:
     assert (finding.severity, finding.count) == ("note", 400)
     with pytest.raises(InputError, match="policies need a log that can be read twice"):
         check_log(iter([]), policies=policies)
+
+
+@pytest.mark.parametrize("kind", [pandas.DataFrame, polars.DataFrame, pyarrow.table])
+def test_column_of_times_is_no_feature(kind: Any) -> None:
+    columns = {name: column for name, column in COLUMNS.items() if name != "context"}
+    assert codes(check_log(kind(table()), **columns, time="when")) == {}
 
 
 def test_times_that_cannot_be_compared_are_refused() -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from onlineauto import Workspace
+from onlineauto.cli import inspect
+from onlineauto.features.block import Block
+from onlineauto.interop.named_blocks import named_blocks
 from tests.cli.conftest import Command
 from tests.parity.streams import STREAMS
 
@@ -139,6 +143,31 @@ def test_tables_on_a_terminal_are_drawn_with_rich(run: Command, monkeypatch: pyt
 def test_inspect_without_a_model_is_rejected(run: Command) -> None:
     run("inspect", code=2, err="inspect takes a model")
     run("inspect events.txt", code=1, err="is not a model file")
+
+
+def test_inspect_reports_files_without_names(run: Command, tmp_path: Path) -> None:
+    run("-d events.txt --cb_explore_adf -f m --quiet")
+    (tmp_path / "noise").write_bytes(b"\x12\x80\n")
+    run("inspect m noise", err="1 problem in the input:\n  1, of which the first: noise:1:1: not text")
+    run("inspect m log.parquet", code=1, err="log.parquet: names are read from events in text or JSON")
+
+
+def test_inspect_reads_events_until_all_weights_have_names(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = 0
+
+    def counted(*arguments: Any, **options: Any) -> Iterator[Block]:
+        nonlocal n
+        for block in named_blocks(*arguments, **options):
+            n += 1
+            yield block
+
+    monkeypatch.setattr(inspect, "named_blocks", counted)
+    run("-d events.txt --cb_explore_adf -q :: -f m --quiet")
+    weights = json.loads(run("inspect m events.txt --format json").out)["top_weights"]
+    assert "item^b*user^ann" in {weight["name"] for weight in weights}
+    assert n == 2
 
 
 def test_exact_models_that_only_predict_continue_to_learn_like_those_of_vw(

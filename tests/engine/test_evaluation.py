@@ -107,11 +107,13 @@ def test_events_of_different_weights_are_rejected() -> None:
         values([*lines[:7], *dropped[7:]])
 
 
-def test_impossible_probabilities_cause_a_warning() -> None:
+def test_impossible_probabilities_have_no_interval_and_a_warning() -> None:
     data = log(1500).replace(b":0.333", b":0.05")
     evaluation = Evaluation({"p": policy(epsilon=1.0)}, cost_range=(-1, 0))
-    evaluation.run(data)
-    assert any("cannot be those by which the actions were chosen" in each for each in evaluation.warnings())
+    *_, (values, intervals) = evaluation.stream(data)
+    assert (values[1].ips.low, values[1].ips.high) == (-np.inf, np.inf)
+    assert (intervals["p"][:, :, 0] <= intervals["p"][:, :, 1]).all()
+    assert any("p: by IPS no cost is possible, so a feature" in each for each in evaluation.warnings())
 
 
 def test_greedy_choices_of_cb_adf_are_probabilities_too() -> None:

@@ -376,3 +376,33 @@ def test_an_evaluation_is_displayed_as_its_table() -> None:
     found = evaluate(draw(), {"uniform": everywhere([1 / 3] * 3, 3000)})
     assert repr(found) == str(found)
     assert "* uniform" in repr(found)
+
+
+def test_rewards_outside_of_a_given_range_are_taken_as_its_bounds() -> None:
+    frame = draw()
+    beyond = frame | {"click": np.where(frame["click"] > 0, 7.0, -2.0)}
+    policies = {"best": everywhere(POLICIES["best"], 3000)}
+    found, expected = evaluate(beyond, policies), evaluate(frame, policies)
+    assert found.values == expected.values
+    assert found.difference("best", LOGGED) == expected.difference("best", LOGGED)
+    assert "3,000 rewards are outside the given range: taken as its bounds" in [*found.warnings()]
+
+
+def test_probabilities_of_each_action_may_be_arrays() -> None:
+    frame, pmf = draw(), everywhere(POLICIES["best"], 3000)
+    arrays = {action: pmf[:, action] for action in range(3)}
+    assert evaluate(frame, {"best": arrays}).values == evaluate(frame, {"best": pmf}).values
+    columns = pandas.DataFrame(frame | {"first": pmf[:, 0]})
+    assert evaluate(columns, {"best": arrays | {0: "first"}}).values == evaluate(frame, {"best": pmf}).values
+    with pytest.raises(InputError, match="best: 2999 values for the 3000 rows of the frame"):
+        evaluate(frame, {"best": arrays | {1: pmf[1:, 1]}})
+
+
+@pytest.mark.parametrize("wrap", [lambda values: values, lambda values: dict.fromkeys(range(3), values)])
+def test_a_series_with_another_index_is_rejected(wrap: Any) -> None:
+    frame = pandas.DataFrame(draw())
+    chosen = pandas.Series(np.full(3000, 1 / 3)).sample(frac=1.0, random_state=1)
+    with pytest.raises(InputError, match="p: its index is not that of the frame: sort it like the frame"):
+        evaluate(frame, {"p": wrap(chosen)})
+    evaluate(frame, {"p": wrap(chosen.sort_index())})
+    evaluate(draw(), {"p": wrap(chosen)})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.api.numbers import as_float
 from onlineauto.errors import EventTypeError, InputError, short_repr
+from onlineauto.formats.mappings.named_event import EVENT_KEYS, refuse_unknown
 from onlineauto.formats.mappings.values import is_missing, plain, whole_number
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def logged_event(event: object, number: int) -> tuple[Mapping[str, Any], str]:
         raise EventTypeError(f"{where}: an event is a mapping, a text or a Block, not {type_name}")
     if "actions" not in event:
         raise InputError(f"{where}: it has no actions, of which a decision takes one")
+    refuse_unknown(event, (*EVENT_KEYS, "reward"), where, "an event")
     mapping = dict(event)
     actions = mapping["actions"]
     mapping["actions"] = list_features(actions, where=where)

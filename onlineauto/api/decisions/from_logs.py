@@ -63,6 +63,27 @@ class FromLogs(AutoModel):
     ) -> Self:
         r"""Learn from logged events, and return self.
 
+        Parameters
+        ----------
+        source : frame, dataset, iterable, path or bytes
+            A frame; a path or dataset of Parquet; an iterable of mappings, texts or blocks; or a file of
+            text, JSON or dsjson. A mapping has ``context``, ``actions``, ``chosen``, ``probability``, and
+            ``reward`` or ``cost``.
+        context, actions, event, choices, reward, cost, probability, weight : optional
+            Columns of a frame or dataset, as for `onlineauto.interop.from_frame`. A frame needs `actions`,
+            `probability`, and `reward` or `cost`.
+        y, sample_weight : None
+            Rejected: they are for `AutoMLRegressor` and `AutoMLClassifier`.
+        columns : path or mapping, optional
+            The roles of the columns of a dataset, in place of their names.
+        progress : bool, optional
+            Whether to display a bar; by default on a terminal and in a notebook.
+
+        Raises
+        ------
+        InputError
+            An event is invalid, a column is missing, or nothing was learnt.
+
         Examples
         --------
         >>> from onlineauto import AutoML

@@ -44,7 +44,8 @@ _WHOLE = 1 << 24
 _FLOAT32 = Struct("f")
 _MOST_NESTED = 250
 """Maximum nesting of mappings and lists; JSON allows 256 nested objects and arrays."""
-_KEYS = (*KEYS, "tag", "slots")
+EVENT_KEYS = (*KEYS, "tag", "slots")
+"""The keys of an event."""
 _SLOT_KEYS = ("context", "chosen", "cost", "probability", "only", "tag")
 
 
@@ -66,7 +67,7 @@ class NamedEvent:
 
 def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent:
     """Return the event of a mapping; `onlineauto.interop.from_dicts` documents its keys."""
-    _refuse_unknown(event, _KEYS, where, "an event")
+    refuse_unknown(event, EVENT_KEYS, where, "an event")
     if "actions" in event:
         return _event_of_lines(event, where)
     if "slots" in event:
@@ -92,7 +93,8 @@ def check_weight(weight: object, where: str) -> float:
     return number
 
 
-def _refuse_unknown(mapping: Mapping[str, Any], keys: tuple[str, ...], where: str, noun: str) -> None:
+def refuse_unknown(mapping: Mapping[str, Any], keys: tuple[str, ...], where: str, noun: str) -> None:
+    """Reject a mapping that has other keys."""
     unknown = [key for key in mapping if key not in keys]
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), keys, n=1)
@@ -161,7 +163,7 @@ def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> It
         here = f"{where}: slot {number}"
         if not isinstance(slot, Mapping):
             raise InputError(f"{here}: a slot is a mapping, not {type(slot).__name__}")
-        _refuse_unknown(slot, _SLOT_KEYS, here, "a slot")
+        refuse_unknown(slot, _SLOT_KEYS, here, "a slot")
         chosen, costs = _find_chosen_action(slot, n_actions, here)
         allowed = () if is_missing(slot.get("only")) else slot["only"]
         only = tuple(map(whole_number, allowed)) if is_sequence(allowed) else (None,)
