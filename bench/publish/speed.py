@@ -14,8 +14,6 @@ from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
-import numpy as np
-
 from bench import cold_start, kit, scale
 from bench.publish.figures import RATIO, Figure, figure
 from bench.publish.quality import Tables, document_of
@@ -27,7 +25,6 @@ from bench.speed import one_event, predict_only
 from bench.speed_kinds import __main__ as speed_kinds
 from bench.speed_kinds.streams import KINDS
 from datasets.generate import write
-from onlineauto.cluster.partitions.coordinator import RoundSchedule
 
 
 def kinds(given: Namespace) -> Tables:
@@ -223,7 +220,7 @@ def topics(given: Namespace) -> Tables:
 
 
 def workers(given: Namespace) -> Tables:
-    """Learn a file with workers, and simulate more of them with the costs that are measured."""
+    """Learn a file with workers."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.txt"
         write(path, kind="planted", events=20_000 if given.quick else 400_000)
@@ -240,15 +237,4 @@ def workers(given: Namespace) -> Tables:
             figures.append(figure(name, "CPU an event", [1e6 * run.cpu / run.events for run in runs], "µs"))
             rates = [run.events / run.wall for run in runs]
             figures.append(figure(name, "events a second", rates, "events/s"))
-        schedule = (
-            RoundSchedule(alone=256, head=8, shortest=256, longest=128) if given.quick else RoundSchedule()
-        )
-        single = float(np.median([run.later for run in taken[0]]))
-        for count in (2,) if given.quick else (8, 16):
-            costs = scale.measure_costs(path, schedule=schedule, partitions=count)
-            rate = scale.simulate(costs, count, events=RoundSchedule().longest * count)
-            figures.append(figure(f"{count} workers, simulated", "events a second", [rate], "events/s"))
-            figures.append(
-                figure(f"{count} workers, simulated", "efficiency", [rate * single / count], "share")
-            )
     return {"workers": figures}

@@ -207,7 +207,8 @@ class _Terms:
         self.origin = float(self._model.shared[ORIGIN])
         self._factors = 1.0, 0.0
         if ensemble.means >= 0 and len(examples) > 1 and self._memory.scored[ensemble.means]:
-            self._factors = _find_factors(ensemble.shrinkage)
+            alpha, beta = _find_factors(ensemble.shrinkage)
+            self._factors = float(alpha), float(beta)  # NumPy's floats cannot be written as JSON
 
     def scores(self, action: int) -> Iterator[_Score]:
         """Yield the scores of an action, with their weights in the shrunk score of the ensemble."""

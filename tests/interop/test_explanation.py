@@ -6,6 +6,7 @@ import json
 from functools import cache
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -66,6 +67,12 @@ def test_the_parts_add_up_to_the_score(members: str, event: str) -> None:
 def test_a_snapshot_explains_the_same(event: str) -> None:
     workspace = learnt(ALL)
     assert explain(workspace.predictor(), event) == explain(workspace, event)
+
+
+def test_an_explanation_of_the_ensemble_is_json() -> None:
+    found = explain(learnt(ALL), odd_event(1, 0.4, [0, 1, 2, 3]))
+    assert found["predicts"] == "ensemble"
+    assert msgspec.json.decode(msgspec.json.encode(found)) == found
 
 
 def test_linear_members_have_no_rest_but_their_constants() -> None:

@@ -1,7 +1,7 @@
 """Evaluates alerts of Prometheus over scraped metrics, for the part of its language that our alerts use.
 
 Numbers, selectors with ``=``, ``*``, comparisons that filter, ``and``, ``or`` and ``unless``, with ``on`` and
-``ignoring``. Anything else is an error.
+``ignoring``, ``absent`` of a selector, and ``increase`` of a counter over an hour. Anything else is an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Labels = frozenset[tuple[str, str]]
 Vector = dict[Labels, float]
 Samples = dict[str, Vector]
 
-_TOKEN: Final = re.compile(r'\s*(?:([a-zA-Z_]\w*)|(\d+(?:\.\d+)?)|("[^"]*")|(==|[*<>(){},=]))')
+_TOKEN: Final = re.compile(r'\s*(?:([a-zA-Z_]\w*)|(\d+(?:\.\d+)?)|("[^"]*")|(==|\[1h\]|[*<>(){},=]))')
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
     "<": operator.lt,
     ">": operator.gt,
@@ -36,9 +36,9 @@ def samples_of(text: str, **labels: str) -> Samples:
     return samples
 
 
-def evaluate(expression: str, samples: Samples) -> Vector:
-    """Return the elements of an expression."""
-    parser = _Parser(expression, samples)
+def evaluate(expression: str, samples: Samples, hour_ago: Samples) -> Vector:
+    """Return the elements of an expression, given the latest scrape and the first one of the last hour."""
+    parser = _Parser(expression, samples, hour_ago)
     result = parser.union()
     assert not parser.tokens, f"{expression!r}: {parser.tokens[0]!r} is not understood"
     assert isinstance(result, dict), f"{expression!r} is a number"
@@ -46,8 +46,8 @@ def evaluate(expression: str, samples: Samples) -> Vector:
 
 
 class _Parser:
-    def __init__(self, expression: str, samples: Samples) -> None:
-        self.samples, self.tokens, at = samples, list[str](), 0
+    def __init__(self, expression: str, samples: Samples, hour_ago: Samples) -> None:
+        self.samples, self.hour_ago, self.tokens, at = samples, hour_ago, list[str](), 0
         while at < len(expression.rstrip()):
             match = _TOKEN.match(expression, at)
             assert match, f"{expression[at:]!r} is not understood"
@@ -115,6 +115,16 @@ class _Parser:
         if re.fullmatch(r"\d+(\.\d+)?", token):
             return float(token)
         assert re.fullmatch(r"[a-zA-Z_]\w*", token), f"{token!r} is not understood"
+        function = token
+        if function in ("absent", "increase"):
+            assert self.next("(")
+            name = self.next()
+            now, before = self.samples.get(name, {}), self.hour_ago.get(name, {})
+            assert function == "absent" or self.next("[1h]")
+            assert self.next(")")
+            if function == "absent":
+                return {} if now else {frozenset(): 1.0}
+            return {labels: max(now[labels] - before[labels], 0.0) for labels in now if labels in before}
         wanted = set()
         if self.next("{"):
             while not self.next("}"):
@@ -143,14 +153,16 @@ class Alerts:
     def __init__(self, rules: Iterable[dict[str, Any]]) -> None:
         self._rules = list(rules)
         self._since: dict[tuple[str, Labels], float] = {}
+        self._scrapes: list[tuple[float, Samples]] = []
         self.fired: set[str] = set()
 
     def evaluate(self, samples: Samples, time: float) -> None:
         """Evaluate all rules at a time."""
         active: dict[tuple[str, Labels], float] = {}
+        self._scrapes = [each for each in self._scrapes if each[0] >= time - 3600.0] + [(time, samples)]
         for rule in self._rules:
             duration = float(rule["for"][:-1]) * _UNITS[rule["for"][-1]]
-            for labels in evaluate(rule["expr"], samples):
+            for labels in evaluate(rule["expr"], samples, self._scrapes[0][1]):
                 key = rule["alert"], labels
                 active[key] = self._since.get(key, time)
                 if time - active[key] >= duration:

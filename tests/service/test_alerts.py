@@ -21,6 +21,7 @@ from onlineauto.errors import OnlineautoError
 from onlineauto.service.http.standby import metrics_of
 from onlineauto.service.http.status import COUNTERS, GAUGES, LoopsMetrics, ServiceMetrics, status_of
 from onlineauto.service.learning.learner import Published
+from onlineauto.service.learning.values import Value
 from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
@@ -53,6 +54,7 @@ class SimulatedService:
         self.alerts = Alerts(RULES)
         self.more: Callable[[], Samples] = dict  # what is scraped beside this service
         self.learns = self.rewards = True
+        self.is_down = False
         self.features = {"user", "device"}
         self._due: list[tuple[str, float]] = []
 
@@ -100,7 +102,7 @@ class SimulatedService:
             except ValueError:
                 pass
         samples = samples_of(self.metrics.text().decode(), job="onlineauto", instance="learner")
-        self.alerts.evaluate({**samples, **self.more()}, self.now)
+        self.alerts.evaluate({**({} if self.is_down else samples), **self.more()}, self.now)
 
     def _decide(self, hour: float, light: float) -> None:
         user = "tom" if self.draw.random() < 0.3 + 0.4 * light else "ann"
@@ -224,9 +226,48 @@ def disk_fills(service: SimulatedService) -> None:
     service.loop.__class__ = type("FullLoop", (Loop,), {"disk_free_share": 0.05})
 
 
+def learner_is_late(service: SimulatedService) -> None:
+    service.now += 400.0
+
+
+def lift_is_negative(service: SimulatedService) -> None:
+    report = service.loop.experiment
+    lift = msgspec.structs.replace(report.lift, high=-0.1)
+    service.loop.experiment = msgspec.structs.replace(report, lift=lift)
+
+
+def baseline_is_better(service: SimulatedService) -> None:
+    values = [Value("live", 9, 0.1, 0.0, 0.2, 9.0), Value("baseline", 9, 0.4, 0.3, 0.5, 9.0)]
+    service.loop.board = msgspec.structs.replace(service.loop.board, values=values)
+
+
+def guardrail_breaks(service: SimulatedService) -> None:
+    report = service.loop.experiment
+    alarm: Any = SimpleNamespace(epoch=report.epoch)
+    service.loop.experiment = msgspec.structs.replace(report, alarms=[alarm])
+
+
+def model_is_not_saved(service: SimulatedService) -> None:
+    service.loop.unsaved = OSError("no space")
+
+
+def learning_has_failed(service: SimulatedService) -> None:
+    service.loop.failed = ValueError("a fault")
+
+
+def service_is_down(service: SimulatedService) -> None:
+    service.is_down = True
+
+
+def records_are_damaged(service: SimulatedService) -> None:
+    service.loop.learner.skipped += 1
+
+
 FAULTS: dict[str, tuple[Callable[[SimulatedService], object], float]] = {
+    "OnlineautoDown": (service_is_down, 0.5),
     "OnlineautoNotLearning": (learning_fails, 0.5),
     "OnlineautoLearnerBehind": (learner_is_slow, 0.5),
+    "OnlineautoRecordsSkipped": (records_are_damaged, 0.5),
     "OnlineautoLogNotWritable": (log_fails, 0.5),
     "OnlineautoLoopFailed": (loop_fails, 0.5),
     "OnlineautoRewardsStopped": (rewards_stop, 6.0),
@@ -248,6 +289,12 @@ FAULTS: dict[str, tuple[Callable[[SimulatedService], object], float]] = {
         (disk_fills, "5 % of the disk of "),
         (copy_behind, "the log is not copied to /disk2: no space"),
         (lambda service: service.loop.checks.append(lambda: "a check"), "a check"),
+        (learning_has_failed, "learning has stopped: a fault"),
+        (model_is_not_saved, "the model cannot be saved: no space"),
+        (learner_is_late, "the learner is 400 seconds behind the log."),
+        (lift_is_negative, "the model earns less than the control arm."),
+        (baseline_is_better, "the service earns less than its baseline."),
+        (guardrail_breaks, "a guardrail is broken: /v1/experiment names it."),
     ],
 )
 def test_a_warning_says_what_is_wrong(
@@ -263,6 +310,7 @@ def test_a_warning_says_what_is_wrong(
 @pytest.mark.parametrize("alert", FAULTS)
 def test_a_fault_raises_its_alarm_and_no_other(service: SimulatedService, alert: str) -> None:
     inject, hours = FAULTS[alert]
+    service.run(0.1)
     inject(service)
     assert service.run(hours) == {alert}
 

@@ -352,6 +352,34 @@ def test_a_log_with_a_lost_segment_works_once_its_gap_is_filled(
     assert f"cut it to {begins[1]} bytes" in err
 
 
+@pytest.mark.parametrize("how", ["last is missing", "last is short", "only is missing"])
+def test_a_lost_end_of_a_log_is_no_gap_and_its_remedy_works(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], how: str
+) -> None:
+    folder = tmp_path / "loop"
+    log = SegmentLog(folder / "log", segment_bytes=1 << 20 if how == "only is missing" else 4000)
+    for line in records(60):
+        log.append([line])
+    log.close()
+    learner = Loop(folder, CONFIGURATION, settings={"reward_wait": 30.0})
+    learner.close()
+    last = max((folder / "log").iterdir())
+    if how == "last is short":
+        with last.open("r+b") as file:
+            file.truncate(100)
+    else:
+        last.unlink()
+    code, out, err = run_command(capfd, "loop", str(folder), "--fill_gaps")
+    assert (code, out) == (1, "")
+    assert f"or move {folder / 'snapshot.oam'} to another folder" in err
+    with pytest.raises(InputError, match=r"or move snapshot.oam to another folder"):
+        Loop(folder, CONFIGURATION)
+    (folder / "snapshot.oam").rename(tmp_path / "snapshot.oam")
+    code, out, _ = run_command(capfd, "loop", str(folder), "--fill_gaps")
+    assert (code, out) == (0, "nothing is missing between the segments of the log\n")
+    Loop(folder, CONFIGURATION).close()
+
+
 def test_flags_of_other_programs_name_the_alternative(capfd: pytest.CaptureFixture[str]) -> None:
     for flag, name in (("--daemon", "onlineauto serve"), ("--oaa", "AutoMLClassifier")):
         code, _, err = run_command(capfd, flag, "3")

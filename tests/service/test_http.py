@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -102,6 +103,17 @@ def test_the_latest_decision_is_explained(client: InProcessClient) -> None:
     chances = {row["action_id"]: row["probability"] for row in found["actions"]}
     assert chances == pytest.approx({"a": 0.5, "b": 0.5})
     assert answer["action"] in chances
+    draw = Random(1)
+    for number in range(1000):  # a number tells which action pays, which no live config can learn
+        x = draw.gauss(0.0, 1.0)
+        chosen = client.rank(f"f{number}", context={"hour": {"of": x}}).json()
+        client.reward(chosen["event_id"], float((abs(x) > 0.7) == (chosen["index"] == 0)))
+    client.learnt(1000)
+    client.rank("last")
+    found = client.get("/v1/explanation").json()
+    assert (found["event_id"], found["predicts"]) == ("last", "ensemble")
+    for row in found["actions"]:
+        assert row["reward"] == pytest.approx(row["level"] + sum(row["members"].values()))
 
 
 def test_the_baseline_decides_until_the_model_may(serve: Callable[..., InProcessClient]) -> None:
@@ -396,6 +408,16 @@ def test_answers_503_are_logged_once_a_minute(
     guard.account("rank", 503, 0.001, "the disk is full")
     lines = [(vars(each)["count"], vars(each)["reason"]) for each in caplog.records]
     assert lines == [(1, "the disk is full"), (5, "the disk is full")]
+
+
+def test_a_probe_of_a_service_that_is_not_ready_is_no_error(
+    client: InProcessClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO", logger="onlineauto.service")
+    monkeypatch.setattr(client.loop, "_behind_at_first", client.loop.log.end + 1000)
+    assert {client.get("/readyz").status_code for _ in range(3)} == {503}
+    lines = [(each.levelname, vars(each)["reason"]) for each in caplog.records if each.msg == "request"]
+    assert lines == [("INFO", "no: the log is being learnt")]
 
 
 @pytest.mark.parametrize(

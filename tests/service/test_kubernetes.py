@@ -59,6 +59,8 @@ def test_a_chart_with_a_standby_and_monitoring() -> None:
     rules = kinds["PrometheusRule", "onlineauto"]
     assert rules["spec"] == yaml.safe_load((FOLDER / "helm/alerts.yaml").read_text())
     monitor = kinds["ServiceMonitor", "onlineauto"]
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert endpoint["authorization"]["credentials"] == {"name": "onlineauto-tokens", "key": "read_token"}
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
     services = [each for (kind, _), each in kinds.items() if kind == "Service"]
     wanted = monitor["spec"]["selector"]["matchLabels"]

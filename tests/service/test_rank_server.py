@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -16,6 +18,7 @@ import pytest
 
 from onlineauto.automl.decisions import PredictWith
 from onlineauto.errors import InputError
+from onlineauto.service.http.app import _follow
 from onlineauto.service.join.join import MOST_SOURCES, Join, read_decision
 from onlineauto.service.learning.experiment import CONTROL, arm_of, bucket_of
 from onlineauto.service.log.segment_log import read_record, sealed
@@ -485,6 +488,15 @@ def test_an_answer_of_another_server_counts_as_an_absent_learner(
     assert again.published.name == name
     assert again.rank(rank_request("e1"), ignore_completion).ids
     again.close()
+
+
+def test_a_learner_that_cannot_be_followed_is_logged_with_its_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stop, failed = threading.Event(), InputError("the learner is away: refused")
+    server: Any = SimpleNamespace(follow=stop.set, failed=failed, behind=0)
+    _follow(server, stop)
+    assert caplog.messages == ["the learner cannot be followed: the learner is away: refused"]
 
 
 def test_taken_over_records_name_their_source(tmp_path: Path, loop: Loop) -> None:

@@ -660,7 +660,9 @@ def _follow(rank_server: RankServer, stop: threading.Event) -> None:
         if away != (rank_server.failed is not None):
             away = not away
             message = (
-                f"the learner is away: {rank_server.failed}" if away else "the learner is available again"
+                f"the learner cannot be followed: {rank_server.failed}"
+                if away
+                else "the learner is available again"
             )
             _LOG.warning(message, extra={"event": "learner", "away": away})
         if not exchanged or rank_server.behind < PART_BYTES:  # many records cost little more than one

@@ -130,7 +130,8 @@ class Request:
             guard = self.endpoint.guard
             if self.is_counted:
                 guard.release()
-            guard.account(self.endpoint.name, reply.status, time.perf_counter() - self.began, self.reason)
+            reason = self.reason or (reply.body.decode().strip() if reply.status == 503 else "")
+            guard.account(self.endpoint.name, reply.status, time.perf_counter() - self.began, reason)
         send(reply)
 
 
@@ -174,7 +175,7 @@ class RequestGuard:
         self.tokens, self.count, self.most, self.served = tokens, count, most, 0
         self.hosts, self.loop, self.room = frozenset(hosts), loop, room or SharedRoom(most)
         self.rate, self._credit, self._credited = rate, rate or 0.0, time.monotonic()
-        self._unavailable, self._unavailable_at = 0, -_APART
+        self._unavailable: dict[int, tuple[int, float]] = {}  # by level: the number, and the time of the line
 
     def check(self, headers: Mapping[str, str], scope: str | None) -> None:
         """Reject a request that must not be served."""
@@ -221,15 +222,17 @@ class RequestGuard:
         self.count(endpoint, status, seconds)
         if status >= 500 or _LOG.isEnabledFor(logging.DEBUG):
             fields: dict[str, Any] = {"endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
+            level = logging.ERROR if status >= 500 else logging.DEBUG
             if status == 503:
-                self._unavailable += 1
-                if time.monotonic() < self._unavailable_at + _APART:
+                level = logging.INFO if endpoint == "ready" else level
+                count, logged_at = self._unavailable.get(level, (0, -_APART))
+                self._unavailable[level] = count + 1, logged_at
+                if time.monotonic() < logged_at + _APART:
                     return
-                fields |= {"count": self._unavailable, "reason": reason}
-                self._unavailable, self._unavailable_at = 0, time.monotonic()
+                fields |= {"count": count + 1, "reason": reason}
+                self._unavailable[level] = 0, time.monotonic()
             if self.loop not in (None, DEFAULT_LOOP):
                 fields["loop"] = self.loop
-            level = logging.ERROR if status >= 500 else logging.DEBUG
             _LOG.log(level, "request", extra={"event": "request", **fields})
 
 

@@ -33,8 +33,9 @@ class Tokens:
 
     A third word has the names of the loops that a token is for; without it, a token is for all loops.
     Without tokens, every request may do everything, and the service listens on its own machine only. The file
-    is read again within a second after a change. While it cannot be read, all tokens are rejected; `problem`
-    says why.
+    is read again within a second after a change. An empty file revokes all tokens. If the file was removed or
+    has a malformed line, the earlier tokens hold. If it cannot be opened, all are rejected. `problem` has the
+    reason.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

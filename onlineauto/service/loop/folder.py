@@ -443,6 +443,13 @@ def check_unused(folder: Path) -> None:
         raise InputError(f"{folder} has {name}, which is not overwritten: restore into an empty folder")
 
 
+def learnt_position(folder: Path) -> int:
+    """Return the position of the log at which a snapshot continues; 0 without a readable one."""
+    with suppress(InputError, LookupError, TypeError, ValueError):  # a service reports a damaged snapshot
+        return int(read_file(folder / _SNAPSHOT)["run"]["service"]["position"])
+    return 0
+
+
 def _check_log(folder: Path) -> Restored:
     """Read each record of a copied log, and make the log one that a service can open."""
     gaps = fill_gaps(folder / "log")
@@ -457,9 +464,7 @@ def _check_log(folder: Path) -> Restored:
             begin = damaged.pop()[0] if damaged and damaged[-1][1] == position else position
             damaged.append((begin, position + len(line)))
     log.close()
-    snapshot, learnt = folder / _SNAPSHOT, 0
-    with suppress(InputError, LookupError, TypeError, ValueError):  # a service reports a damaged snapshot
-        learnt = int(read_file(snapshot)["run"]["service"]["position"])
+    snapshot, learnt = folder / _SNAPSHOT, learnt_position(folder)
     if learnt > log.end and log.begin:
         raise InputError(
             f"the copied log has the positions {log.begin} to {log.end}, and the snapshot continues at "

@@ -39,11 +39,11 @@ from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from onlineauto.formats.decisions.dsjson import LogRecord
     from onlineauto.options import Configuration
-    from onlineauto.service.learning.experiment import Experiment
+    from onlineauto.service.learning.experiment import Experiment, ExperimentReport
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.log_copier import LogCopier
     from onlineauto.service.log.segment_log import Done
@@ -57,6 +57,8 @@ _AGAIN = 1.0
 """Seconds after which failed learning or saving is tried again."""
 _LOW_DISK: Final = 0.1
 """The free share of a disk below which there is a warning, as in ``alerts.yaml``."""
+_LATE: Final = 300.0
+"""The seconds behind the log above which there is a warning, as in ``alerts.yaml``."""
 _SHARE = 10.0
 """The next snapshot waits for this multiple of the duration of the last one, since a large one is slow."""
 
@@ -158,6 +160,19 @@ def changes_after_alarm(experiment: Experiment, settings: JoinSettings) -> dict[
             extra={"event": "rolled_back", "arm": arm, "quantity": experiment.alarms[-1].quantity},
         )
     return changes
+
+
+def _losses(values: Sequence[Value], report: ExperimentReport) -> Iterator[str]:
+    """Yield in which way a service earns less than its baseline, by the rules of ``alerts.yaml``."""
+    if report.lift.high is not None and report.lift.high < 0.0:
+        yield "the model earns less than the control arm."
+    if any(alarm.epoch == report.epoch for alarm in report.alarms):
+        yield "a guardrail is broken: /v1/experiment names it."
+    highest = {value.policy: value.high for value in values}
+    lowest = {value.policy: value.low for value in values}
+    live, baseline = highest.get("live"), lowest.get("baseline")
+    if live is not None and baseline is not None and live < baseline:
+        yield "the service earns less than its baseline."
 
 
 class Every(msgspec.Struct, frozen=True):
@@ -410,9 +425,11 @@ class Loop(Front):
     @property
     def warnings(self) -> list[str]:
         """What is unusual, with a likely cause."""
-        free = self.disk_free_share
+        free, lag = self.disk_free_share, self.lag_seconds()
         found = [
-            super().trouble,
+            self.trouble,
+            f"the learner is {lag:.0f} seconds behind the log." if lag > _LATE and not self.failed else "",
+            *_losses(self.board.values, self.experiment),
             f"{100 * free:.0f} % of the disk of {self.folder} is free." if free < _LOW_DISK else "",
             *self.outages,
             *(check() for check in self.checks),
