@@ -87,6 +87,7 @@ def predictions() -> dict[str, Any]:
     for i in range(8):
         context = {"user": ("tom", "ann")[i % 2], "age": i}
         bandit.learn(context, actions, action=i % 2, probability=0.5, reward=float(i % 3 == 0))
+    bandit.learn(bandit.rank({"user": "ann", "age": 8}, actions).event_id, reward=1.0)
     found["dicts"] = bandit.predict({"user": "tom", "age": 3}, actions).tolist()
     classes = AutoMLClassifier(seed=1, hash_bits=10)
     for i in range(12):
