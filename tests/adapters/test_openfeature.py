@@ -100,8 +100,7 @@ def test_tracked_event_with_the_id_of_the_evaluation_rewards_its_decision(
     rewarded: list[object] = []
     monkeypatch.setattr(provider.client, "reward", lambda decision, value: rewarded.append((decision, value)))
     provider.track("reward", None, TrackingEventDetails(0.5, {"eventId": f"visit-4{suffix}"}))
-    assert (details.flag_metadata["eventId"], 0.5) in rewarded
-    assert len(rewarded) == (1 if suffix else len(FLAGS))
+    assert rewarded == [(details.flag_metadata["eventId"], 0.5)]
 
 
 def test_metric_that_no_guardrail_names_is_logged_and_not_raised(
@@ -162,18 +161,20 @@ def test_service_that_is_away_gives_the_default() -> None:
 
 
 class Double:
-    """Client that records what it is asked; without answers it is away."""
+    """Client that records what it is asked; at first no decision is answered, and each reward is."""
 
     def __init__(self) -> None:
         self.ranked, self.rewarded = 0, list[object]()
+        self.answers, self.records = False, True
+        self.asked: dict[str, Any] = {}
 
-    def rank(self, *_words: object, **_more: object) -> ServiceDecision:
-        self.ranked += 1
-        return ServiceDecision("e", "half", 0, 1.0, {}, "", fallback=True)
+    def rank(self, *_words: object, **more: object) -> ServiceDecision:
+        self.ranked, self.asked = self.ranked + 1, more
+        return ServiceDecision("e", "list", 1, 1.0, {}, "", fallback=not self.answers)
 
     def reward(self, decision: object, value: float) -> bool:
         self.rewarded.append((decision, value))
-        return True
+        return self.records
 
 
 def provider_of(client: Any, flags: Any = None, **options: Any) -> OnlineautoProvider:
@@ -191,6 +192,64 @@ def test_tracked_event_without_a_known_decision_is_counted_with_one_warning(
     assert "click is not recorded" in warning
     assert "'another process'" in warning
     assert "eventId" in warning
+
+
+@pytest.mark.parametrize("attributes", [{}, {"eventId": "visit"}])
+def test_default_is_not_rewarded_in_place_of_the_variant_before(attributes: Any) -> None:
+    double = Double()
+    provider = provider_of(double, pause=0.0)
+    context = EvaluationContext("user", attributes)
+    double.answers = True
+    assert provider.resolve_string_details("layout", "a grid", context).value == "a list"
+    double.answers = False
+    assert provider.resolve_string_details("layout", "a grid", context).value == "a grid"
+    provider.track("reward", context)
+    assert (double.rewarded, provider.unmatched) == ([], 1)
+
+
+def test_event_id_rewards_the_flags_evaluated_with_it_here_and_otherwise_all() -> None:
+    double = Double()
+    double.answers = True
+    provider = provider_of(double, {"layout": FLAGS["layout"], "page": FLAGS["layout"]})
+    provider.resolve_string_details("page", "", EvaluationContext("user", {"eventId": "here"}))
+    for event_id in ("here", "elsewhere"):
+        provider.track("reward", EvaluationContext("user", {"eventId": event_id}))
+    assert double.rewarded == [("here/page", 1.0), ("elsewhere/layout", 1.0), ("elsewhere/page", 1.0)]
+
+
+def test_reward_that_is_not_answered_is_lost_and_the_service_is_not_asked_for_a_while(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    double = Double()
+    double.records = False
+    provider = provider_of(double, FLAGS)
+    for _ in range(2):
+        provider.track("reward", EvaluationContext("user", {"eventId": "visit"}))
+    assert (len(double.rewarded), provider.lost) == (1, 2 * len(FLAGS))
+    assert caplog.messages == ["the tracked event reward is lost: the service does not answer"]
+    provider.resolve_string_details("layout", "none")
+    assert double.ranked == 0
+
+
+@pytest.mark.parametrize("event_id", ["", None])
+def test_event_id_that_is_empty_is_none_and_a_key_is_read_as_a_text(event_id: Any) -> None:
+    double = Double()
+    double.answers = True
+    provider = provider_of(double)
+    context = EvaluationContext(7, {"eventId": event_id})  # type: ignore[arg-type]
+    provider.resolve_string_details("layout", "none", context)
+    assert double.asked == {"event_id": None, "unit": "7"}
+    provider.track("reward", context)
+    assert len(double.rewarded) == 1
+
+
+def test_evaluation_that_fails_is_logged_once(
+    provider: OnlineautoProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        provider.resolve_string_details("layout", "", EvaluationContext("user", {"x": object()}))  # type: ignore[dict-item]
+    (warning,) = caplog.messages
+    assert "the flag layout has its default" in warning
 
 
 def test_event_id_is_that_of_the_details_and_otherwise_that_of_the_context() -> None:
@@ -241,6 +300,7 @@ def test_whole_numbers_are_read_as_floats(provider: OnlineautoProvider) -> None:
         ({"grid": "a", "list": 1}, {}, "of one type"),
         ({"off": False, "on": 1}, {}, "of one type"),
         ({"grid": None}, {}, "of one type"),
+        ({1: "a", 2: "b"}, {}, "texts as their names"),
         ({"grid": "a", "list": "b"}, {"gird": {"x": 1}}, "'gird': the variants are grid, list"),
         ({"grid": "a"}, {"grid": "dense"}, "'dense': give a mapping"),
         ({"grid": "a"}, ["grid"], "give those of each variant"),

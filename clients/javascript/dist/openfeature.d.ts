@@ -13,9 +13,9 @@ export interface ProviderOptions {
     readonly flags: Readonly<Record<string, Flag>>;
     /** The tracked event that is the reward, "reward" by default; every other tracked event is a metric of its name. */
     readonly rewardEvent?: string;
-    /** The number of targeting keys whose latest decisions are remembered, 10,000 by default. */
+    /** The number of targeting keys, and of event ids, whose latest decisions are remembered, 10,000 by default. */
     readonly remembered?: number;
-    /** Milliseconds without requests after the service did not answer, 5,000 by default: evaluations return the default at once. */
+    /** Milliseconds without requests after the service did not answer, 5,000 by default: evaluations return the default at once, and tracked events are lost. */
     readonly pause?: number;
 }
 /**
@@ -24,8 +24,9 @@ export interface ProviderOptions {
  * Attributes of the evaluation context are features: an object is a namespace, and all others are in the namespace `user`. The
  * targeting key is no feature. It is the unit of experiments, and it finds the decisions that a tracked event rewards: the latest
  * one of each flag for this key. With an attribute `eventId` in the context, the id of a decision is `EVENTID/FLAG`, so that repeated
- * evaluations agree; a tracked event with the same `eventId` rewards the decisions of all flags, and one with `EVENTID/FLAG`, which the
- * metadata of an evaluation have, that decision only. Without an `eventId`, only decisions of this process are found: with several
+ * evaluations with the same attributes agree; a tracked event with the same `eventId` rewards the flags that this process has evaluated
+ * with it, or all flags if there are none, and one with `EVENTID/FLAG`, which the metadata of an evaluation have, that decision only. A
+ * flag that had its default is not rewarded. Without an `eventId`, only decisions of this process are found: with several
  * processes, give each request an `eventId`, and track with it. What is not recorded is a warning, once for each event, such as a
  * metric that no guardrail names.
  */
@@ -39,6 +40,8 @@ export declare class OnlineautoProvider implements Provider {
     readonly runsOn: "server";
     /** The number of tracked events for which no decision was found. */
     unmatched: number;
+    /** The number of rewards and metrics that the service did not record because it was away. */
+    lost: number;
     constructor(client: Client, options: ProviderOptions);
     resolveBooleanEvaluation(key: string, value: boolean, context: EvaluationContext): Promise<ResolutionDetails<boolean>>;
     resolveStringEvaluation(key: string, value: string, context: EvaluationContext): Promise<ResolutionDetails<string>>;

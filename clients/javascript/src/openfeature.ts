@@ -23,9 +23,9 @@ export interface ProviderOptions {
   readonly flags: Readonly<Record<string, Flag>>;
   /** The tracked event that is the reward, "reward" by default; every other tracked event is a metric of its name. */
   readonly rewardEvent?: string;
-  /** The number of targeting keys whose latest decisions are remembered, 10,000 by default. */
+  /** The number of targeting keys, and of event ids, whose latest decisions are remembered, 10,000 by default. */
   readonly remembered?: number;
-  /** Milliseconds without requests after the service did not answer, 5,000 by default: evaluations return the default at once. */
+  /** Milliseconds without requests after the service did not answer, 5,000 by default: evaluations return the default at once, and tracked events are lost. */
   readonly pause?: number;
 }
 
@@ -35,8 +35,9 @@ export interface ProviderOptions {
  * Attributes of the evaluation context are features: an object is a namespace, and all others are in the namespace `user`. The
  * targeting key is no feature. It is the unit of experiments, and it finds the decisions that a tracked event rewards: the latest
  * one of each flag for this key. With an attribute `eventId` in the context, the id of a decision is `EVENTID/FLAG`, so that repeated
- * evaluations agree; a tracked event with the same `eventId` rewards the decisions of all flags, and one with `EVENTID/FLAG`, which the
- * metadata of an evaluation have, that decision only. Without an `eventId`, only decisions of this process are found: with several
+ * evaluations with the same attributes agree; a tracked event with the same `eventId` rewards the flags that this process has evaluated
+ * with it, or all flags if there are none, and one with `EVENTID/FLAG`, which the metadata of an evaluation have, that decision only. A
+ * flag that had its default is not rewarded. Without an `eventId`, only decisions of this process are found: with several
  * processes, give each request an `eventId`, and track with it. What is not recorded is a warning, once for each event, such as a
  * metric that no guardrail names.
  */
@@ -45,7 +46,10 @@ export class OnlineautoProvider implements Provider {
   readonly runsOn = "server" as const;
   /** The number of tracked events for which no decision was found. */
   unmatched = 0;
-  readonly #latest = new Map<string, Map<string, Decision>>();
+  /** The number of rewards and metrics that the service did not record because it was away. */
+  lost = 0;
+  readonly #latest = new Map<string, Map<string, Decision | null>>(); // by targeting key
+  readonly #ofEvent = new Map<string, Map<string, Decision | null>>();
   readonly #warned = new Set<string>();
   #awayUntil = 0;
 
@@ -72,67 +76,98 @@ export class OnlineautoProvider implements Provider {
   /** Reward the latest decisions of a targeting key, with `value` of the details or 1; failures are reported by the client. */
   track(name: string, context: EvaluationContext = {}, details: TrackingEventDetails = {}): void {
     const value = details.value ?? 1;
-    const eventId = details["eventId"] ?? context["eventId"];
-    const latest = this.#latest.get(context.targetingKey ?? "");
-    const decisions = eventId === undefined ? [...(latest?.values() ?? [])] : this.#idsOf(String(eventId));
+    const eventId = idOf(details["eventId"]) || idOf(context["eventId"]);
+    const key = idOf(context.targetingKey);
+    const latest = [...(this.#latest.get(key)?.values() ?? [])].filter((decision) => decision !== null);
+    const decisions = eventId ? this.#idsOf(eventId) : latest;
     if (decisions.length === 0) {
       this.unmatched += 1;
       const advice = "With several processes, give each request an eventId, and track with it";
-      this.#warn(name, `this process has made no decision for the targeting key ${JSON.stringify(context.targetingKey)}. ${advice}`);
+      const where = eventId ? `the eventId ${JSON.stringify(eventId)}` : `the targeting key ${JSON.stringify(key)}`;
+      this.#warn(`the tracked event ${name} is not recorded`, `this process has no decision for ${where}. ${advice}`);
     }
-    for (const decision of decisions) {
-      const isReward = name === (this.options.rewardEvent ?? "reward");
-      const sent = isReward ? this.client.reward(decision, value) : this.client.metric(decision, name, value);
-      sent.catch((error: unknown) => this.#warn(name, String(error)));
+    for (const decision of decisions) void this.#send(name, decision, value);
+  }
+
+  /** Send a reward or metric, or count it as lost while the service is away. */
+  async #send(name: string, decision: Decision | string, value: number): Promise<void> {
+    try {
+      if (performance.now() >= this.#awayUntil) {
+        const isReward = name === (this.options.rewardEvent ?? "reward");
+        if (await (isReward ? this.client.reward(decision, value) : this.client.metric(decision, name, value))) return;
+        this.#awayUntil = performance.now() + (this.options.pause ?? 5000);
+      }
+      this.lost += 1;
+      this.#warn(`the tracked event ${name} is lost`, "the service does not answer");
+    } catch (error) {
+      this.#warn(`the tracked event ${name} is not recorded`, String(error));
     }
   }
 
-  /** Warn once for each event that is not recorded. */
-  #warn(name: string, reason: string): void {
-    if (!this.#warned.has(name)) console.warn(`onlineauto: the tracked event ${name} is not recorded: ${reason}`);
-    this.#warned.add(name);
+  /** Warn once of what went wrong. */
+  #warn(what: string, reason: string): void {
+    if (!this.#warned.has(what)) console.warn(`onlineauto: ${what}: ${reason}`);
+    this.#warned.add(what);
   }
 
-  /** Return the id of one decision, or the ids of the decisions of all flags for an event. */
+  /** Return the id of one decision, or those of the flags evaluated here with an event id, or all. */
   #idsOf(eventId: string): string[] {
-    const isOne = Object.hasOwn(this.options.flags, eventId.slice(eventId.lastIndexOf("/") + 1)) && eventId.includes("/");
-    return isOne ? [eventId] : Object.keys(this.options.flags).map((key) => `${eventId}/${key}`);
+    const { flags } = this.options;
+    if (Object.hasOwn(flags, eventId.slice(eventId.lastIndexOf("/") + 1)) && eventId.includes("/")) return [eventId];
+    const known = this.#ofEvent.get(eventId);
+    const evaluated = Object.keys(flags).filter((key) => known?.get(key));
+    const others = Object.keys(flags).filter((key) => !known?.has(key));
+    return (evaluated.length > 0 ? evaluated : others).map((key) => `${eventId}/${key}`);
   }
 
   async #resolve<T extends JsonValue>(key: string, value: T, context: EvaluationContext): Promise<ResolutionDetails<T>> {
+    const { targetingKey, eventId, ...attributes } = context;
+    const ids = [idOf(targetingKey), idOf(eventId)] as const;
+    const failed = (errorCode: string, errorMessage: string): ResolutionDetails<T> => {
+      this.#remember(ids, key, null);
+      if (errorCode !== "PROVIDER_NOT_READY") this.#warn(`the flag ${key} has its default`, errorMessage);
+      return { value, reason: "ERROR", errorCode: errorCode as ResolutionDetails<T>["errorCode"] & string, errorMessage } as ResolutionDetails<T>;
+    };
     const flag = this.options.flags[key];
-    if (!flag) return failed(value, "FLAG_NOT_FOUND", `the provider has no flag ${key}`);
+    if (!flag) return failed("FLAG_NOT_FOUND", `the provider has no flag ${key}`);
     const variants = variantsOf(flag);
     const wrong = [...variants].find(([, variant]) => kindOf(variant) !== kindOf(value));
-    if (wrong) return failed(value, "TYPE_MISMATCH", `variant ${wrong[0]} of flag ${key} is not of the type ${kindOf(value)}`);
-    if (performance.now() < this.#awayUntil) return failed(value, "PROVIDER_NOT_READY", "the service does not answer");
-    const { targetingKey = "", eventId, ...attributes } = context;
+    if (wrong) return failed("TYPE_MISMATCH", `variant ${wrong[0]} of flag ${key} is not of the type ${kindOf(value)}`);
+    if (performance.now() < this.#awayUntil) return failed("PROVIDER_NOT_READY", "the service does not answer");
     const actions = new Map(
       [...variants.keys()].map((name): [string, Features] => [name, flag.features?.[name] ?? { [key]: { [name]: 1 } }]),
     );
     let decision: Decision;
     try {
-      const ids = eventId === undefined ? {} : { eventId: `${eventId}/${key}` };
-      decision = await this.client.rank(featuresOf(attributes), actions, { ...ids, unit: targetingKey });
+      const given = ids[1] ? { eventId: `${ids[1]}/${key}` } : {};
+      decision = await this.client.rank(featuresOf(attributes), actions, { ...given, unit: ids[0] });
     } catch (error) {
-      return failed(value, "GENERAL", String(error));
+      return failed("GENERAL", String(error));
     }
     if (decision.fallback) {
       this.#awayUntil = performance.now() + (this.options.pause ?? 5000);
-      return failed(value, "PROVIDER_NOT_READY", "the service does not answer");
+      return failed("PROVIDER_NOT_READY", "the service does not answer");
     }
-    this.#remember(targetingKey, key, decision);
+    this.#remember(ids, key, decision);
     const flagMetadata = { eventId: decision.eventId, probability: decision.probability };
     return { value: variants.get(decision.action) as T, variant: decision.action, reason: "SPLIT", flagMetadata };
   }
 
-  #remember(targetingKey: string, key: string, decision: Decision): void {
-    if (!targetingKey) return;
-    const decisions = this.#latest.get(targetingKey) ?? new Map<string, Decision>();
-    this.#latest.delete(targetingKey); // so that the map is in the order of use
-    this.#latest.set(targetingKey, decisions.set(key, decision));
-    if (this.#latest.size > (this.options.remembered ?? 10_000)) this.#latest.delete(this.#latest.keys().next().value!);
+  /** Remember the decision of a flag for a targeting key and an event id, or that it had its default. */
+  #remember([targetingKey, eventId]: readonly [string, string], key: string, decision: Decision | null): void {
+    for (const [latest, id] of [[this.#latest, targetingKey], [this.#ofEvent, eventId]] as const) {
+      if (!id) continue;
+      const decisions = latest.get(id) ?? new Map<string, Decision | null>();
+      latest.delete(id); // so that the map is in the order of use
+      latest.set(id, decisions.set(key, decision));
+      if (latest.size > (this.options.remembered ?? 10_000)) latest.delete(latest.keys().next().value!);
+    }
   }
+}
+
+/** Return an id as a text; "" if there is none. */
+function idOf(value: unknown): string {
+  return value === undefined || value === null ? "" : String(value);
 }
 
 function variantsOf(flag: Flag): ReadonlyMap<string, JsonValue> {
@@ -142,14 +177,11 @@ function variantsOf(flag: Flag): ReadonlyMap<string, JsonValue> {
 /** Throw a TypeError if a flag has no variants, variants of different types, or features of an unknown variant. */
 function checkFlag(key: string, flag: Flag): void {
   const variants = variantsOf(flag);
+  if ([...variants.keys()].some((name) => typeof name !== "string")) throw new TypeError(`flag ${key}: give texts as names of variants`);
   const kinds = new Set([...variants.values()].map(kindOf));
   if (kinds.size !== 1) throw new TypeError(`flag ${key}: give variants of one type, the baseline first, not ${[...kinds].join(", ") || "none"}`);
   const unknown = Object.keys(flag.features ?? {}).find((name) => !variants.has(name));
   if (unknown !== undefined) throw new TypeError(`flag ${key}: features of ${unknown}: the variants are ${[...variants.keys()].join(", ")}`);
-}
-
-function failed<T>(value: T, errorCode: string, errorMessage: string): ResolutionDetails<T> {
-  return { value, reason: "ERROR", errorCode: errorCode as ResolutionDetails<T>["errorCode"] & string, errorMessage } as ResolutionDetails<T>;
 }
 
 function kindOf(value: JsonValue): string {

@@ -157,10 +157,11 @@ test("OpenFeature: the id of an evaluation finds its decision, and attributes ke
   assert.deepEqual(ranked[0][1], ["2", "1"]);
   provider.track("reward", {}, { value: 1, eventId: "9/size" });
   provider.track("reward", {}, { value: 1, eventId: 9 });
-  assert.deepEqual(rewarded, [["9/size", 1], ["9/size", 1], ["9/dark", 1]]);
+  provider.track("reward", {}, { value: 1, eventId: 8 }); // another process may have evaluated
+  assert.deepEqual(rewarded, [["9/size", 1], ["9/size", 1], ["8/size", 1], ["8/dark", 1]]);
   provider.track("reward", { eventId: "9/dark" }, { value: 1, eventId: "9/size" });
   provider.track("reward", { eventId: "9/dark" });
-  assert.deepEqual(rewarded.slice(3), [["9/size", 1], ["9/dark", 1]]);
+  assert.deepEqual(rewarded.slice(4), [["9/size", 1], ["9/dark", 1]]);
 });
 
 test("OpenFeature: a tracked event without a known decision is counted, with one warning", (context) => {
@@ -171,6 +172,46 @@ test("OpenFeature: a tracked event without a known decision is counted, with one
   assert.equal(provider.unmatched, 2);
   assert.equal(warn.mock.callCount(), 1);
   assert.match(warn.mock.calls[0].arguments[0], /click is not recorded.*another process.*eventId/);
+});
+
+test("OpenFeature: a default is not rewarded, an empty eventId is none, and a failure is a warning", async (test) => {
+  const warn = test.mock.method(console, "warn", () => {});
+  let [fallback, rewarded, asked] = [false, 0, null];
+  const client = {
+    rank: async (_context, _actions, options) => {
+      asked = options;
+      if (fallback === null) throw new RequestError("no", 400);
+      return { eventId: "e", action: "on", probability: 1, fallback };
+    },
+    reward: async () => (rewarded += 1) > 0,
+  };
+  const provider = new OnlineautoProvider(client, { flags: { dark: { variants: { off: false, on: true } } }, pause: 0 });
+  for (const attributes of [{}, { eventId: "" }, { eventId: null }, { eventId: "visit" }]) {
+    const context = { targetingKey: 7, ...attributes };
+    fallback = false;
+    await provider.resolveBooleanEvaluation("dark", false, context);
+    assert.deepEqual(asked, { unit: "7", ...(attributes.eventId ? { eventId: "visit/dark" } : {}) });
+    fallback = true;
+    await provider.resolveBooleanEvaluation("dark", false, context);
+    provider.track("reward", context);
+  }
+  assert.deepEqual([rewarded, provider.unmatched, warn.mock.callCount()], [0, 4, 1]);
+  fallback = null;
+  for (let count = 0; count < 2; count++) await provider.resolveBooleanEvaluation("dark", false, {});
+  assert.match(warn.mock.calls[1].arguments[0], /the flag dark has its default.*no/);
+  assert.equal(warn.mock.callCount(), 2);
+});
+
+test("OpenFeature: a reward that is not answered is lost, and the service is not asked for a while", async (test) => {
+  const warn = test.mock.method(console, "warn", () => {});
+  let asked = 0;
+  const client = { reward: async () => (asked += 1) < 0 };
+  const provider = new OnlineautoProvider(client, { flags: { dark: { variants: { off: false } } } });
+  for (let count = 0; count < 3; count++) {
+    provider.track("reward", { eventId: "visit" });
+    await new Promise(setImmediate);
+  }
+  assert.deepEqual([provider.lost, asked, warn.mock.callCount()], [3, 1, 1]);
 });
 
 test("OpenFeature: a service that is away is not asked again for a while", async () => {
@@ -188,6 +229,7 @@ test("OpenFeature: a flag without variants, of several types or with unknown fea
   const make = (flag) => () => new OnlineautoProvider({}, { flags: { layout: flag } });
   assert.throws(make({ variants: {} }), /layout: give variants/);
   assert.throws(make({}), /layout: give variants/);
+  assert.throws(make({ variants: new Map([[1, "a"]]) }), /texts as names/);
   assert.throws(make({ variants: { grid: "a", list: 1 } }), /of one type.*string, number/);
   assert.throws(make({ variants: { grid: "a" }, features: { gird: {} } }), /gird: the variants are grid/);
 });
