@@ -193,6 +193,21 @@ def test_a_named_model_is_asked_without_a_decision(route: Any, models: Any) -> N
     assert client.get("/v1/models/history").json() == []
 
 
+def test_a_name_of_no_model_is_not_routed(route: Any, models: Any) -> None:
+    small = models()
+    client = route({"small": small})
+    answer = client.post("/v1/chat/completions", json=ASK | {"model": "smal"})
+    message = "model 'smal' is none of auto, small"
+    assert (answer.status_code, answer.json()["error"]) == (
+        404,
+        {"code": "model_not_found", "message": message},
+    )
+    assert not small.bodies
+    assert client.get("/v1/status").json()["ranked"] == 0
+    for asked in ({"model": None}, {"model": ""}, {"model": "auto"}):
+        assert client.post("/v1/chat/completions", json=ASK | asked).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [("hangs", "timeout"), ("500", "status"), ("404", "status"), ("nonsense", "nonsense")],
@@ -600,7 +615,7 @@ def test_tokens_instead_of_text_and_large_bodies_are_errors(route: Any, models: 
 def test_a_text_is_completed(route: Any, models: Any) -> None:
     small = models()
     client = route({"small": small})
-    answer = client.post("/v1/completions", json={"prompt": "Once", "model": "anything"})
+    answer = client.post("/v1/completions", json={"prompt": "Once", "model": ""})
     assert answer.status_code == 200
     assert small.bodies[0]["path"] == "/v1/completions"
 

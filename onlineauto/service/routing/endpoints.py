@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 AUTO: Final = "auto"
-"""The name of a model that clients send to have the model picked; so is any name that is not configured."""
+"""The name of a model that clients send, or none, to have the model picked."""
 _JUDGE: Final = """\
 Grade how well the answer does what the prompt asks.
 Reply with one number from 0 (useless) to 10 (perfect), and nothing else.

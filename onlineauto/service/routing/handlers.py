@@ -247,6 +247,9 @@ class RouteHandlers(Handlers):
         """Decide which models are asked, in which order; the record of the decision is being written."""
         if prompt.model in self.upstreams:
             return _Route(prompt, path, [prompt.model], None, None)
+        if prompt.model not in ("", AUTO):
+            message = f"model {prompt.model[:200]!r} is none of {', '.join((AUTO, *self.upstreams))}"
+            raise RefusedError(message, status=404, code="model_not_found")
         down = frozenset(name for name in self._ids if self.upstreams[name].is_down)
         event_id = prompt.extras.event_id or secrets.token_hex(16)
         before = self.front.excluded_from(event_id) if prompt.extras.event_id else None
