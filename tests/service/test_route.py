@@ -687,6 +687,17 @@ def test_the_command_needs_a_file(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert "none.toml" in capsys.readouterr().err
 
 
+def test_a_budget_needs_prices(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "models.toml"
+    path.write_text(GOOD)
+    words = ["route", str(tmp_path / "router"), "--endpoints", str(path), "--budget", "0.001"]
+    assert main(words) == 2
+    assert f"add input_price and output_price, in dollars per million tokens, to the tables of {path}" in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "router").exists()
+
+
 @pytest.mark.ci
 def test_the_command_routes_and_a_kill_loses_nothing(models: Any, tmp_path: Path) -> None:
     path = tmp_path / "models.toml"

@@ -72,6 +72,11 @@ class RouteFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         """The models to pick from."""
         return {name: model for name, model in self.models.items() if model.routed}
 
+    @property
+    def has_prices(self) -> bool:
+        """Whether a model to pick from costs anything."""
+        return any(model.input_price or model.output_price for model in self.routed.values())
+
 
 def read_route_file(path: str, environment: Mapping[str, str]) -> tuple[RouteFile, dict[str, str]]:
     """Return the content of a file, and the keys of its models, which the environment has."""

@@ -107,12 +107,11 @@ class RouteHandlers(Handlers):
             name: Upstream(name, endpoint, keys.get(name, ""), self._http)
             for name, endpoint in content.models.items()
         }
-        self._ids = list(content.routed)
+        self._ids, self._has_prices = list(content.routed), content.has_prices
         self._features: list[Features] = [
             {"model": msgspec.Raw(msgspec.json.encode({name: 1, **endpoint.features}))}
             for name, endpoint in content.routed.items()
         ]
-        self._has_prices = any(model.input_price or model.output_price for model in content.routed.values())
         for namespace in ("form", "prompt", "vector", "model"):
             self.front.allow_namespace(namespace)
         self.counts = loop.route = self._read_counts()
