@@ -127,6 +127,21 @@ def test_only_decisions_with_feedback_are_learnt(route: Any, models: Any, path: 
     assert status["duplicate"] == 1
 
 
+def test_decisions_that_are_activated_are_learnt_without_feedback(route: Any, models: Any) -> None:
+    bad = models()
+    client = route({"bad": bad, "good": models()}, mode="apprentice", learn_at="wait", reward_wait=1.0)
+    ids = [client.post("/v1/chat/completions", json=ASK).headers["onlineauto-event-id"] for _ in range(3)]
+    bad.fault = "429"
+    ids.append(client.post("/v1/chat/completions", json=ASK).headers["onlineauto-event-id"])
+    for event_id in ids[1:]:  # not the first; nothing is learnt of the last one, which another model answered
+        assert client.post(f"/v1/activate/{event_id}").status_code == 204
+    client.post("/v1/feedback", json={"event_id": ids[1], "reward": 1.0})
+    status = client.learnt(2)
+    assert (status["learnt"], status["joined"], status["defaulted"]) == (2, 1, 1)
+    activated = {record["EventId"] for record in records_of(client, "activate")}
+    assert activated == {*ids[1:3]}
+
+
 def test_the_endpoints_are_described(route: Any, models: Any) -> None:
     client = route({"small": models()})
     paths = client.get("/openapi.json").json()["paths"]

@@ -147,6 +147,13 @@ class RouteHandlers(Handlers):
         self.front.reward(event_id, value, part, key=key)
         self.front.activate(event_id, part)
 
+    def record_activation(self, event_id: str, done: Done) -> None:
+        """Activate a decision, unless another model has answered."""
+        if event_id in self._unlearnt:
+            done(None)
+        else:
+            super().record_activation(event_id, done)
+
     async def close(self) -> None:
         """End the grading, close the connections to the models, and write the counts."""
         for task in (*self._grading, *filter(None, [self._saving])):
