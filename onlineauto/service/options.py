@@ -59,7 +59,7 @@ class ServeOptions:
     reward_wait: str | None = option(
         None,
         "How long a decision waits for its reward: seconds, or a duration like PT10M. Not supplied: the "
-        "value in the log, or 600.",
+        "value in the log, or 600, for a router P1D.",
         metavar="SECONDS",
     )
     default_reward: float | None = option(
@@ -76,7 +76,8 @@ class ServeOptions:
     learn_at: str | None = option(
         None,
         "When a decision is learnt: after its wait, with or without a reward (wait), or at its first reward "
-        "(reward), if every decision gets one. Not supplied: the value in the log, or wait.",
+        "(reward), if every decision gets one. Not supplied: the value in the log, or wait, for a router "
+        "reward.",
         metavar="TIME",
     )
     mode: str | None = option(
@@ -108,7 +109,7 @@ class ServeOptions:
     reward_range: str | None = option(
         None,
         "The lowest and the highest reward; others are rejected. Not supplied: the value in the log, or a "
-        "bound learnt from the rewards, which replaces far larger ones.",
+        "bound learnt from the rewards, which replaces far larger ones; for a router 0,1.",
         metavar="LOW,HIGH",
     )
     max_pending: int | None = option(

@@ -8,6 +8,8 @@ from onlineauto.errors import InputError
 class RefusedError(InputError):
     """A request that is rejected."""
 
-    def __init__(self, message: str, *, status: int = 400, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, status: int = 400, retry_after: float | None = None, code: str = ""
+    ) -> None:
         super().__init__(message)
-        self.status, self.retry_after = status, retry_after
+        self.status, self.retry_after, self.code = status, retry_after, code

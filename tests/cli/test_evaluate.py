@@ -77,5 +77,18 @@ def test_refusals(run: Command, log: Path, words: list[str], code: int, message:
     run("evaluate", words, code=code, err=message)
 
 
+def test_policies_that_differ_have_names_that_differ(run: Command, log: Path) -> None:
+    ends = [
+        "--cb_explore_adf --learning_rate 0.25 --epsilon 0.1",
+        "--cb_explore_adf --learning_rate 0.25 --epsilon 0.01",
+    ]
+    shown = run("evaluate", log, [word for policy in ends for word in ("--policy", policy)]).out
+    names = {line.split("  ")[0] for line in shown.splitlines() if line.startswith("--cb")}
+    assert names == {f"--cb_explore...{policy[-25:]}" for policy in ends}
+    middles = [f"--cb_explore_adf {rate} --ignore_linear abcdefghij -b 10" for rate in ("-l 0.5", "-l 0.1")]
+    shown = run("evaluate", log, [word for policy in middles for word in ("--policy", policy)]).out
+    assert {line.split("  ")[0] for line in shown.splitlines() if line.startswith("--cb")} == {*middles}
+
+
 def test_help(run: Command) -> None:
     assert "--min_prob" in run("evaluate --help").out

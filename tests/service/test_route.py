@@ -127,6 +127,21 @@ def test_only_decisions_with_feedback_are_learnt(route: Any, models: Any, path: 
     assert status["duplicate"] == 1
 
 
+def test_decisions_that_are_activated_are_learnt_without_feedback(route: Any, models: Any) -> None:
+    bad = models()
+    client = route({"bad": bad, "good": models()}, mode="apprentice", learn_at="wait", reward_wait=1.0)
+    ids = [client.post("/v1/chat/completions", json=ASK).headers["onlineauto-event-id"] for _ in range(3)]
+    bad.fault = "429"
+    ids.append(client.post("/v1/chat/completions", json=ASK).headers["onlineauto-event-id"])
+    for event_id in ids[1:]:  # not the first; nothing is learnt of the last one, which another model answered
+        assert client.post(f"/v1/activate/{event_id}").status_code == 204
+    client.post("/v1/feedback", json={"event_id": ids[1], "reward": 1.0})
+    status = client.learnt(2)
+    assert (status["learnt"], status["joined"], status["defaulted"]) == (2, 1, 1)
+    activated = {record["EventId"] for record in records_of(client, "activate")}
+    assert activated == {*ids[1:3]}
+
+
 def test_the_endpoints_are_described(route: Any, models: Any) -> None:
     client = route({"small": models()})
     paths = client.get("/openapi.json").json()["paths"]
@@ -191,6 +206,21 @@ def test_a_named_model_is_asked_without_a_decision(route: Any, models: Any) -> N
     names = [row["id"] for row in client.get("/v1/models").json()["data"]]
     assert names == ["auto", "small", "large"]
     assert client.get("/v1/models/history").json() == []
+
+
+def test_a_name_of_no_model_is_not_routed(route: Any, models: Any) -> None:
+    small = models()
+    client = route({"small": small})
+    answer = client.post("/v1/chat/completions", json=ASK | {"model": "smal"})
+    message = "model 'smal' is none of auto, small"
+    assert (answer.status_code, answer.json()["error"]) == (
+        404,
+        {"code": "model_not_found", "message": message},
+    )
+    assert not small.bodies
+    assert client.get("/v1/status").json()["ranked"] == 0
+    for asked in ({"model": None}, {"model": ""}, {"model": "auto"}):
+        assert client.post("/v1/chat/completions", json=ASK | asked).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -600,7 +630,7 @@ def test_tokens_instead_of_text_and_large_bodies_are_errors(route: Any, models: 
 def test_a_text_is_completed(route: Any, models: Any) -> None:
     small = models()
     client = route({"small": small})
-    answer = client.post("/v1/completions", json={"prompt": "Once", "model": "anything"})
+    answer = client.post("/v1/completions", json={"prompt": "Once", "model": ""})
     assert answer.status_code == 200
     assert small.bodies[0]["path"] == "/v1/completions"
 
@@ -670,6 +700,17 @@ def test_the_command_needs_a_file(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert "--endpoints models.toml" in capsys.readouterr().err
     assert main(["route", str(tmp_path / "router"), "--endpoints", str(tmp_path / "none.toml")]) != 0
     assert "none.toml" in capsys.readouterr().err
+
+
+def test_a_budget_needs_prices(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "models.toml"
+    path.write_text(GOOD)
+    words = ["route", str(tmp_path / "router"), "--endpoints", str(path), "--budget", "0.001"]
+    assert main(words) == 2
+    assert f"add input_price and output_price, in dollars per million tokens, to the tables of {path}" in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "router").exists()
 
 
 @pytest.mark.ci

@@ -182,11 +182,25 @@ def test_lost_rewards_are_noticed_however_rare_they_are(rate: float) -> None:
     watch, number = TrafficWatch(), 0
     lowest = 1.0
     for number in range(30_000):
-        watch.take_reward(rewarded=number % round(1 / rate) == 0)
+        watch.take_reward(1.0, rewarded=number % round(1 / rate) == 0)
         if number > 5000:
             lowest = min(lowest, watch.summary().reward_share) if number % 100 == 0 else lowest
     assert lowest > 0.5 * rate
     assert not watch.summary().warnings
     for _ in range(max(round(60 / rate), 1000)):
-        watch.take_reward(rewarded=False)
+        watch.take_reward(1.0, rewarded=False)
     assert "rewards are not sent" in watch.summary().warnings[0]
+
+
+def test_rewards_that_are_all_equal_are_reported() -> None:
+    watch = TrafficWatch()
+    for _ in range(299):
+        watch.take_reward(1.0, rewarded=True)
+    assert watch.summary().warnings == []
+    watch.take_reward(1.0, rewarded=True)
+    assert watch.summary().warnings[0].startswith("all 300 rewards are 1: no choice is bad.")
+    again = TrafficWatch(watch.state())
+    assert again.summary().warnings == watch.summary().warnings
+    watch.take_reward(0.0, rewarded=True)
+    again.take_reward(1.0, rewarded=False)
+    assert watch.summary().warnings == again.summary().warnings == []

@@ -201,7 +201,7 @@ class FrontHandlers:
     @_one_by_one
     def activate(self, request: Request) -> None:
         """Activate decisions."""
-        activate_slots(self.front, request.path["event_id"], request.done, single=True)
+        self.record_activation(request.path["event_id"], request.done)
 
     @_one_by_one
     def slots_activate(self, request: Request) -> None:
@@ -229,6 +229,10 @@ class FrontHandlers:
     def record_reward(self, event_id: str, value: float, key: str, done: Done) -> None:
         """Record a reward of a decision."""
         self.front.reward(event_id, value, done, key=key)
+
+    def record_activation(self, event_id: str, done: Done) -> None:
+        """Activate a decision, or all its deferred slots."""
+        activate_slots(self.front, event_id, done, single=True)
 
     async def close(self) -> None:
         """End the work in the background."""

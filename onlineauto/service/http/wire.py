@@ -525,7 +525,7 @@ JSON: Final = content_type("application/json")
 def reply_to_error(error: Exception, endpoint: str) -> Reply:
     """Return the answer to a request that has raised an error; an unexpected error is logged."""
     if isinstance(error, RefusedError):
-        return problem(str(error), error.status, error.retry_after)
+        return problem(str(error), error.status, error.retry_after, error.code)
     if isinstance(error, OSError):  # an OutputError too
         cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
         full = cause.errno in _FULL
@@ -541,7 +541,7 @@ def reply_to_error(error: Exception, endpoint: str) -> Reply:
     return problem("the service has failed; its log has the reason", 500)
 
 
-def problem(message: str, status: int, retry_after: float | None = None) -> Reply:
+def problem(message: str, status: int, retry_after: float | None = None, code: str = "") -> Reply:
     """Return the answer that reports why a request is rejected."""
     headers = JSON
     if retry_after is not None:
@@ -549,6 +549,5 @@ def problem(message: str, status: int, retry_after: float | None = None) -> Repl
     if status == 401:
         headers += ((b"www-authenticate", b"Bearer"),)
     text = " ".join(message.split())[:1000]
-    return Reply.json(Problem({"code": _CODES.get(status, "Error"), "message": text}), status)._replace(
-        headers=headers
-    )
+    fields = {"code": code or _CODES.get(status, "Error"), "message": text}
+    return Reply.json(Problem(fields), status)._replace(headers=headers)

@@ -307,7 +307,7 @@ class LogLearner:
         for entry in replay(self.join, self.log, self.position):
             for ended in entry.ended:
                 self.waited += ended.waited
-                self.traffic.take_reward(rewarded=ended.rewarded)
+                self.traffic.take_reward(ended.reward, rewarded=ended.rewarded)
                 decided = self._labelled_decision(ended)
                 if decided is None:
                     continue

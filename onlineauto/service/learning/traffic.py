@@ -46,6 +46,7 @@ _REWARDS: Final = 25.0
 """The latest decisions are the latest 500, or as many as have 25 rewards in the long run."""
 _RARE: Final = 0.0005
 _LONG_RUN: Final = 50_000
+_ALL_EQUAL: Final = 300
 
 LOW_ENTROPY: Final = 0.05
 HIGH_FLOOR: Final = 0.5
@@ -101,6 +102,8 @@ class _Rewards(msgspec.Struct):
     decisions: int = 0
     recent: float = 0.0
     long_run: float = 0.0
+    first: float = 0.0
+    equal: int = 0  # decisions with a reward like the first one
 
 
 class _State(msgspec.Struct):
@@ -131,7 +134,7 @@ class TrafficWatch:
     >>> for second in range(200):
     ...     made = datetime.fromtimestamp(1e9 + second, UTC)
     ...     watch.take(LogRecord("rank", made, "e", [1, 2], [0.9, 0.1], context), explored=True)
-    ...     watch.take_reward(rewarded=second % 2 == 0)
+    ...     watch.take_reward(1.0, rewarded=second % 2 == 0)
     >>> watch.summary().choice_entropy, round(watch.summary().reward_share, 2)
     (0.0, 0.5)
     >>> watch.summary().warnings[0][:50]
@@ -146,9 +149,11 @@ class TrafficWatch:
         """The number of decisions that have ended."""
         return self._state.rewards.decisions
 
-    def take_reward(self, *, rewarded: bool) -> None:
-        """Count whether a decision that has ended got a reward."""
+    def take_reward(self, reward: float, *, rewarded: bool) -> None:
+        """Count whether a decision that has ended got a reward, and whether it is like the first one."""
         rewards = self._state.rewards
+        rewards.first = rewards.first if rewards.decisions else reward
+        rewards.equal += rewarded and reward == rewards.first
         rewards.decisions += 1
         window = min(max(_RECENT, _REWARDS / max(rewards.long_run, _RARE)), rewards.decisions)
         rewards.recent += (rewarded - rewards.recent) / window
@@ -275,6 +280,11 @@ class TrafficWatch:
                 f"{100 * traffic.reward_share:.1f} % of the latest decisions got a reward, "
                 f"{100 * traffic.reward_share_long_run:.1f} % in the long run: rewards are not sent, or "
                 "arrive after --reward_wait."
+            )
+        if (equal := self._state.rewards.equal) == self.seen >= _ALL_EQUAL:
+            yield (
+                f"all {equal} rewards are {self._state.rewards.first:g}: no choice is bad. Send rewards of "
+                "bad ones, too, or learn decisions without one (--learn_at wait; a router: /v1/activate)."
             )
 
 

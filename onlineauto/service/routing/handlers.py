@@ -107,12 +107,11 @@ class RouteHandlers(Handlers):
             name: Upstream(name, endpoint, keys.get(name, ""), self._http)
             for name, endpoint in content.models.items()
         }
-        self._ids = list(content.routed)
+        self._ids, self._has_prices = list(content.routed), content.has_prices
         self._features: list[Features] = [
             {"model": msgspec.Raw(msgspec.json.encode({name: 1, **endpoint.features}))}
             for name, endpoint in content.routed.items()
         ]
-        self._has_prices = any(model.input_price or model.output_price for model in content.routed.values())
         for namespace in ("form", "prompt", "vector", "model"):
             self.front.allow_namespace(namespace)
         self.counts = loop.route = self._read_counts()
@@ -147,6 +146,13 @@ class RouteHandlers(Handlers):
         part = after_all(2, done)
         self.front.reward(event_id, value, part, key=key)
         self.front.activate(event_id, part)
+
+    def record_activation(self, event_id: str, done: Done) -> None:
+        """Activate a decision, unless another model has answered."""
+        if event_id in self._unlearnt:
+            done(None)
+        else:
+            super().record_activation(event_id, done)
 
     async def close(self) -> None:
         """End the grading, close the connections to the models, and write the counts."""
@@ -247,6 +253,9 @@ class RouteHandlers(Handlers):
         """Decide which models are asked, in which order; the record of the decision is being written."""
         if prompt.model in self.upstreams:
             return _Route(prompt, path, [prompt.model], None, None)
+        if prompt.model not in ("", AUTO):
+            message = f"model {prompt.model[:200]!r} is none of {', '.join((AUTO, *self.upstreams))}"
+            raise RefusedError(message, status=404, code="model_not_found")
         down = frozenset(name for name in self._ids if self.upstreams[name].is_down)
         event_id = prompt.extras.event_id or secrets.token_hex(16)
         before = self.front.excluded_from(event_id) if prompt.extras.event_id else None
