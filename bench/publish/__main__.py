@@ -43,19 +43,21 @@ print(json.dumps([known, sys.path[-1], "%d.%d" % sys.version_info[:2]]))
 """
 
 
+def _git(*words: str) -> str:
+    """Return what a command of git prints about the project."""
+    command = ["git", "-C", str(figures.ROOT), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def commit() -> str:
     """Return the commit, with ``+`` if code or data differ from it."""
-    git = ["git", "-C", str(figures.ROOT)]
-    name = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-    words = [*git, "status", "--porcelain", "--", "onlineauto", "bench", "datasets", "tests"]
-    changed = subprocess.run(words, capture_output=True, text=True, check=True)
-    return name.stdout.strip()[:12] + "+" * bool(changed.stdout.strip())
+    changed = _git("status", "--porcelain", "--", "onlineauto", "bench", "datasets", "tests")
+    return _git("rev-parse", "HEAD")[:12] + "+" * bool(changed)
 
 
 def package() -> str:
     """Return the hash of the package's files in the commit."""
-    words = ["git", "-C", str(figures.ROOT), "rev-parse", "HEAD:onlineauto"]
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()[:12]
+    return _git("rev-parse", "HEAD:onlineauto")[:12]
 
 
 def peers_of(python: str) -> tuple[dict[str, str], str]:

@@ -7,18 +7,16 @@ import tempfile
 from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
-from io import StringIO
 from pathlib import Path
 
 from bench import cold_start, kit, scale
+from bench.formats import parquet as parquet_bench
 from bench.publish.figures import RATIO, Figure, figure
 from bench.publish.quality import Tables, document_of
 from bench.service import __main__ as service
 from bench.service import loops, route
+from bench.service import topics as topic_bench
 from bench.service.load import Load
 from bench.speed import __main__ as speed
 from bench.speed import one_event, predict_only
@@ -97,9 +95,8 @@ def files(given: Namespace) -> Tables:
 
 def parquet(given: Namespace) -> Tables:
     """Read and learn rows as Parquet and as text."""
-    main = import_module("bench.formats.parquet").main
     size = ["--rows", 5000, "--rounds", 1] if given.quick else ["--rows", 1_000_000, "--rounds", 3]
-    found = document_of(main, *size)["found"]
+    found = document_of(parquet_bench.main, *size)["found"]
     names = {"parquet": "Parquet", "text": "text", "vw": "text, by VW"}
     figures = []
     for task, runs in found.items():
@@ -209,14 +206,9 @@ def router(given: Namespace) -> Tables:
 
 def topics(given: Namespace) -> Tables:
     """Read, join and learn the events of topics."""
-    if find_spec("bench.service.topics") is None:
-        return {}
     names = {"file": "joined, from a file", "topic": "from a topic, joined", "learnt": "the same, and learnt"}
-    with redirect_stdout(StringIO()) as printed:
-        words = ["--decisions", "200", "--rounds", "1"] if given.quick else []
-        import_module("bench.service.topics").main(words)
-    rows = [line.split() for line in printed.getvalue().splitlines()]
-    return {"topics": [figure(names[side], "time", [float(time)], "µs") for side, time in rows]}
+    taken = topic_bench.measure(*((200, 1) if given.quick else (26_000, 5)))
+    return {"topics": [figure(names[side], "time", times, "µs") for side, times in taken.items()]}
 
 
 def workers(given: Namespace) -> Tables:

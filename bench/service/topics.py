@@ -36,23 +36,28 @@ def messages(n: int) -> list[tuple[bytes, ...]]:
     return rows
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    options = kit.parser(__doc__, decisions=26_000, rounds=5, learn_at="reward").parse_args(words)
-    rows, broker, sides = messages(options.decisions), Broker(), ["file", "topic", "learnt"]
+def measure(decisions: int, rounds: int, learn_at: str = "reward") -> dict[str, list[float]]:
+    """Return the CPU microseconds for a decision of each side, by round."""
+    rows, broker = messages(decisions), Broker()
     log = [(n % 4, n + 500 * late, row[late]) for n, row in enumerate(rows) for late in (0, 1)]
     broker.send("log", sorted(log, key=lambda sent: sent[1]))
-    join = {"learn_at": options.learn_at, "reward_wait": 1.0}
+    join = {"learn_at": learn_at, "reward_wait": 1.0}
 
-    def measure(side: str) -> Any:
+    def run(side: str) -> float:
         model: Any = Workspace(cb_explore_adf=True, automl=4, dsjson=True)
         with TopicSource(broker.address("log"), rewards="log", join=join, until_end=True) as topic:
             clock = time.process_time if side == "learnt" else time.thread_time
             source = b"\n".join(row[2] for row in rows) if side == "file" else topic
             begin = clock()
             _ = Run(model, source).step() if side == "learnt" else sum(map(len, model.read(source)))
-            return (clock() - begin) * 1e6 / options.decisions
+            return (clock() - begin) * 1e6 / decisions
 
-    for side, times in kit.samples(sides, options.rounds, measure).items():
+    return kit.samples(("file", "topic", "learnt"), rounds, run)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    options = kit.parser(__doc__, decisions=26_000, rounds=5, learn_at="reward").parse_args(words)
+    for side, times in measure(options.decisions, options.rounds, options.learn_at).items():
         print(f"{side:6} {median(times):6.1f}")
 
 
