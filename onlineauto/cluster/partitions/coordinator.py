@@ -22,7 +22,7 @@ from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.merge import join_shares, load_merged, merge_round
 from onlineauto.cluster.partitions.messages import Chunk
 from onlineauto.cluster.partitions.state import SentState, TrackedTables, dense_arrays, tables_of, take_rows
-from onlineauto.cluster.partitions.worker import Base, one_blas_thread
+from onlineauto.cluster.partitions.worker import Base
 from onlineauto.engine.search.deferred import control_of_search
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class RoundSchedule(NamedTuple):
     head: int = 32  # the first events of each later round, which the coordinator learns
     shortest: int = 1024  # a round is at least so long,
     longest: int = 32768  # and at most so long for each partition;
-    growth: int = 16  # in between, a round is this part of all events before it
+    growth: int = 8  # in between, a round is this part of all events before it
 
     def plan(self, done: int, partitions: int) -> tuple[int, int]:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""
@@ -200,9 +200,7 @@ class Coordinator:
 
     def merge(self, ends: Sequence[ChunkEnd], each: Each = map) -> None:
         """Merge the ends of the chunks of a round into the model; `each` may merge members in parallel."""
-        with one_blas_thread():
-            merged = merge_round(self.workspace, [end.state for end in ends], each=each)
-        self._take(ends, merged)
+        self._take(ends, merge_round(self.workspace, [end.state for end in ends], each=each))
 
     def take_shares(self, ends: Sequence[ChunkEnd], shares: Sequence[SentState]) -> None:
         """Take what servers have merged into the model; workers receive it from the servers."""

@@ -18,6 +18,7 @@ from onlineauto.cluster.partitions.text_file import (
     estimated_events,
     text_paths,
 )
+from onlineauto.cluster.partitions.worker import one_blas_thread
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import locate_outliers
@@ -256,8 +257,9 @@ class PartitionedRun(Run):
         All blocks of a round are counted and passed to the sinks before the first is returned, so that a
         checkpoint between two of them has the whole round. If the workers fail, it has the head alone.
         """
-        while not self._ready and not self._ended:
-            self._learn_round()
+        with one_blas_thread():
+            while not self._ready and not self._ended:
+                self._learn_round()
         self.count_passes()
         return self._ready.popleft() if self._ready else None
 
