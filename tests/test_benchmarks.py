@@ -45,7 +45,7 @@ def test_figures_are_those_of_the_files(path: Path) -> None:
 def test_every_file_of_figures_is_in_a_page() -> None:
     names = {name for path in PAGES for _, name, _ in MARKED.findall(path.read_text("utf-8"))}
     later = {"logs-later", "logs-peers", "logs-peers-later"}  # in README, and in sentences
-    drawn = {"kinds-ratios", "partitions-ratios"}
+    drawn = {"partitions-ratios"}
     assert {path.stem for path in DATA.glob("*.csv")} <= names | later | drawn
 
 
