@@ -26,7 +26,7 @@ from onlineauto.evaluation.frame_evaluation import FrameEvaluation
 from onlineauto.evaluation.frame_log import FrameLog
 from tests.naive.best_policies import best_policies
 
-ROLES = {"action": "shown", "reward": "click", "probability": "p"}
+ROLES = {"actions": "shown", "reward": "click", "probability": "p"}
 LOG_PMF = np.array([0.5, 0.3, 0.2])
 PAYS = np.array([0.2, 0.4, 0.6])
 POLICIES = {

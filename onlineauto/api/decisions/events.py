@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.api.numbers import as_float
 from onlineauto.errors import EventTypeError, InputError, short_repr
+from onlineauto.features.block import DEFAULT
 from onlineauto.formats.mappings.named_event import EVENT_KEYS, refuse_unknown
 from onlineauto.formats.mappings.values import is_missing, plain, whole_number
 
 if TYPE_CHECKING:
     from typing import TypeAlias
+
+    from onlineauto.workspace.workspace import Workspace
 
 _MOST = (2 - 2**-23) * 2.0**127
 """The largest float32."""
@@ -40,6 +44,46 @@ def list_features(actions: Any, *, where: str = "event") -> list[Features]:
             f"{where}: actions are a list or a mapping of features, not {type(actions).__name__}"
         )
     return list(actions.values() if isinstance(actions, Mapping) else actions)
+
+
+def lists_of_actions(actions: Any, n_events: int) -> list[Actions]:
+    """Return the actions of each of many events; a mapping or a list of mappings has those of all."""
+    if isinstance(actions, Mapping):
+        return [actions] * n_events
+    listed: list[Any] = list_features(actions)
+    if listed and all(isinstance(action, Mapping | str) for action in listed):
+        return [listed] * n_events
+    if len(listed) != n_events:
+        raise InputError(
+            f"there are {n_events} contexts, and {len(listed)} lists of actions: give one for each, or a "
+            "list of mappings for all"
+        )
+    return listed
+
+
+def learnt_columns(
+    rows: Sequence[Features], lists: Iterable[Any], workspace: Workspace
+) -> list[dict[str, Any]]:
+    """Return the rows of a frame without the columns that a workspace has not learnt as the context.
+
+    The columns of the actions are those in `lists`. Warn of learnt columns that the frame lacks.
+    """
+    layout = workspace.layout.state()
+    learnt = {name.decode("utf-8", "replace") for name in (*layout["known"], *layout["left_out"])}
+    actions = (action for those in lists for action in list_features(those) if isinstance(action, Mapping))
+    learnt -= {str(name) for action in actions for name in action}
+    # The namespaces of a struct may be those of its fields, so it is not compared.
+    structs = {name for row in rows for name, value in row.items() if isinstance(value, Mapping)}
+    names = {name for row in rows[:1] for name in row if (name or DEFAULT.decode()) in learnt} | structs
+    of_actions = {name.decode("utf-8", "replace") for name in workspace.search.of_actions}
+    absent = ", ".join(sorted(learnt - names - of_actions))
+    if absent and not names and rows:
+        raise InputError(
+            f"the frame has no column of the learnt context: {absent}; there are {', '.join(rows[0])}"
+        )
+    if absent and not structs and rows:
+        warnings.warn(f"columns of the frame: {absent} is missing", UserWarning, stacklevel=3)
+    return [{name: value for name, value in row.items() if name in names} for row in rows]
 
 
 def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int:

@@ -1,0 +1,55 @@
+"""`AutoML.predict` takes the contexts of many events in a frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+
+from onlineauto import AutoML, InputError
+
+ROLES = {"actions": "shown", "probability": "p", "reward": "click"}
+CHOICES: list[dict[str, Any]] = [{"shown": "a"}, {"shown": "b"}]
+
+
+def logged(n: int = 400) -> pandas.DataFrame:
+    user, shown = np.array(["tom", "ann"])[np.arange(n) // 2 % 2], np.array(["a", "b"])[np.arange(n) % 2]
+    columns = {"user": user, "age": np.arange(n) % 7, "shown": shown, "p": np.full(n, 0.5)}
+    return pandas.DataFrame(columns | {"click": ((user == "tom") == (shown == "a")).astype(float)})
+
+
+@pytest.mark.parametrize("convert", [lambda frame: frame, polars.DataFrame, pyarrow.Table.from_pandas])
+def test_a_bandit_predicts_a_frame_like_its_rows(convert: Any) -> None:
+    log = logged()
+    log["when"] = pandas.Timestamp("2026-01-01")  # which cannot be a feature
+    bandit = AutoML().fit(convert(log), context=["user", "age"], **ROLES)
+    rows = log[["user", "age"]].to_dict("records")
+    expected = bandit.predict(rows, [CHOICES] * len(rows))
+    assert expected[0][0] > 0.9
+    assert expected[2][0] < 0.1
+    assert np.array_equal(bandit.predict(convert(log), CHOICES), expected)
+    assert np.array_equal(bandit.predict(convert(log[["user", "age"]]), [CHOICES] * len(rows)), expected)
+    assert bandit.predict(convert(log[:0]), CHOICES) == []
+
+
+def test_structs_of_a_frame_are_namespaces_of_their_fields() -> None:
+    bandit = AutoML()
+    contexts = [{"at": {"place": {"city": city}}, "user": city} for city in ("Ulm", "Bonn")]
+    for i in range(100):
+        bandit.learn(contexts[i % 2], CHOICES, action=i % 2, probability=0.5, reward=i % 4 < 2)
+    frame = polars.DataFrame(contexts)
+    assert np.array_equal(bandit.predict(frame, CHOICES), bandit.predict(contexts, CHOICES))
+
+
+def test_a_frame_without_learnt_columns_is_reported() -> None:
+    log = logged()
+    bandit = AutoML().fit(log, **ROLES)
+    with pytest.warns(UserWarning, match="columns of the frame: age is missing"):
+        found = bandit.predict(log[["user", "shown"]], CHOICES)
+    assert np.array_equal(found[0], bandit.predict({"user": "tom"}, CHOICES))
+    with pytest.raises(InputError, match="no column of the learnt context: age, user; there are shown, p"):
+        bandit.predict(log[["shown", "p"]], CHOICES)
