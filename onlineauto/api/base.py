@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from onlineauto.api.champion import Champion
     from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.stream.source import Sources
     from onlineauto.pictures import Picture
     from onlineauto.workspace.save_load import ModelSource
 
@@ -126,6 +127,8 @@ class AutoModel:
 
     _measure: ClassVar[str] = "loss"
     """The quantity that reports average: ``"loss"``, or ``"reward"``, its negative."""
+    _of_tables: ClassVar[str]
+    """The call of `fit_table`, for messages."""
 
     @property
     def _standardises(self) -> bool:
@@ -280,26 +283,32 @@ class AutoModel:
         n_events: int | None = None,
         text_format: str | None = None,
         problems: Diagnostics | None = None,
-    ) -> None:
-        """Learn from a source."""
-        source = check_source(source)
+    ) -> Self:
+        """Learn from a source, and return self."""
+        source = check_source(source, of_tables=self._of_tables)
         total, unit = size_of(source) if n_events is None else (n_events, "events")
-        problems, before, events = problems or Diagnostics(), self._tally.events, 0
+        problems, before = problems or Diagnostics(), self._tally.events
         with progress_bar(show=progress, total=total, unit=unit) as bar:
             feed = Feed(
                 event_of=self._event_of, advance=bar.advance, watched=bar.shown, text_format=text_format
             )
-            run = Run(self._workspace, source)
-            run.read, run.diagnostics = feed, problems
-            for block, outcomes in run:
-                events += len(block)
-                with self._lock:
-                    self._tally.add_block(outcomes)
-        self._workspace.diagnostics.add(problems)
+            n_events = self._learn_source(source, feed, problems)
         if self._tally.events == before:
-            raise nothing_learnt(self._workspace, feed, problems, events=events)
+            raise nothing_learnt(self._workspace, feed, problems, events=n_events)
         if problems.total:
             warnings.warn(problems.summary(), UserWarning, stacklevel=3)
+        return self
+
+    def _learn_source(self, source: Sources, feed: Feed, problems: Diagnostics) -> int:
+        """Learn the events of a source, and return their number."""
+        run, n_events = Run(self._workspace, source), 0
+        run.read, run.diagnostics = feed, problems
+        for block, outcomes in run:
+            n_events += len(block)
+            with self._lock:
+                self._tally.add_block(outcomes)
+        self._workspace.diagnostics.add(problems)
+        return n_events
 
     # -- models ----------------------------------------------------------------------------------------
 

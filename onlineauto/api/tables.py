@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
 
-from onlineauto.errors import EventTypeError, InputError, short_repr
+from onlineauto.errors import EventTypeError, InputError, kind_of, short_repr
 from onlineauto.formats.datasets.arrow_arrays import arrow_errors
 from onlineauto.formats.datasets.frame import FrameColumns
 from onlineauto.formats.mappings.identities import identity
@@ -18,7 +19,7 @@ from onlineauto.formats.mappings.values import is_sequence
 from onlineauto.workspace.names import is_utf8
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 
 def is_frame(source: object) -> bool:
@@ -113,10 +114,8 @@ class LearntColumns:
 
     def state(self) -> dict[str, list[str]]:
         """Return the names that UTF-8 can encode, for a model file."""
-        return {
-            "features": sorted(filter(is_utf8, self.features)),
-            "targets": sorted(filter(is_utf8, self.targets)),
-        }
+        names = {"features": self.features, "targets": self.targets}
+        return {name: sorted(filter(is_utf8, columns)) for name, columns in names.items() if columns}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore the result of `state`; files without it have no names."""
@@ -141,19 +140,22 @@ class LearntColumns:
                 del row[name]
         return rows
 
+    def one_row(self, features: Any) -> Mapping[Any, Any]:
+        """Return the features of an event, which may be a Series or a frame of one row."""
+        if hasattr(features, "to_frame") and hasattr(features, "index"):
+            features = features.to_frame().T
+        if is_frame(features) and features.shape[0] == 1:
+            [features] = self.rows(features)
+        if not isinstance(features, Mapping):
+            raise InputError(f"explain takes one event, not {kind_of(features)}: frame.iloc[0].to_dict()")
+        return features
 
-def labelled_rows(
-    source: Any, y: Any, sample_weight: Any, *, columns: Mapping[str, str | None]
-) -> list[TableEvent]:
+
+def labelled_rows(source: Any, y: Any, sample_weight: Any) -> list[TableEvent]:
     """Return the events of ``fit(X, y, sample_weight=…)``."""
-    for name, column in columns.items():
-        if column is not None:
-            raise InputError(
-                f"{name} names a column of a frame; give either fit(frame, label=…) or fit(X, y)"
-            )
     if y is None:
         raise InputError(
-            "sample_weight goes with y: fit(X, y, sample_weight=…); a frame has weight=…, the name of a "
+            "sample_weight goes with y: fit(X, y, sample_weight=…); fit_table(frame, weight=…) names a "
             "column, and an iterable has events of features, label and weight"
         )
     _check_column("y", y, "the labels of the rows", named="label")
@@ -174,7 +176,7 @@ def _check_column(name: str, values: Any, noun: str, *, named: str) -> None:
     """Reject values that are not a sequence with one value for each row."""
     kind, shape, hint = type(values).__name__, getattr(values, "shape", ()), ""
     if isinstance(values, str):
-        hint = f"; to name a column: fit(frame, {named}={values!r})"
+        hint = f"; to name a column: fit_table(frame, {named}={values!r})"
     elif len(shape) > 1:
         kind, hint = f"{kind} of shape {tuple(shape)}", ": give one of its columns"
     elif is_sequence(values):
@@ -192,14 +194,37 @@ def _as_list(values: Any) -> list[Any]:
         return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
+def examples_or_blocks(source: Any) -> tuple[Iterator[TableEvent], Any]:
+    """Return the examples of a source and None, or no examples and the source for `Feed`."""
+    if source is None or isinstance(source, str | bytes) or not isinstance(source, Iterable):
+        return iter(()), source
+    if hasattr(source, "read"):
+        return iter(()), source
+    items = iter(source)
+    beginning = list(islice(items, 1))
+    items, first = chain(beginning, items), beginning[0] if beginning else None
+    if isinstance(first, Mapping) or (isinstance(first, tuple | list) and len(first) in (2, 3)):
+        return map(_example, items), ()
+    return iter(()), items
+
+
+def _example(item: Any) -> TableEvent:
+    """Return an item of an iterable as an example; invalid items are rejected when they are learnt."""
+    if isinstance(item, Mapping):
+        return TableEvent(item.get("context", {}), item.get("label"), item.get("weight", 1.0))
+    if isinstance(item, tuple | list) and len(item) in (2, 3):
+        return TableEvent(*item)
+    return TableEvent(item, 0)  # `_encode` rejects the features
+
+
 def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[TableEvent]:
     """Yield the rows of a frame."""
     columns = names_of_columns(frame)
     for name, column in (("label", label), ("weight", weight)):
         if str(column) not in columns and (column is not None or name == "label"):
             raise InputError(
-                f"fit(frame, {name}=…) names one of its columns: {', '.join(columns)}; or fit(X, y) has "
-                "separate labels"
+                f"fit_table(frame, {name}=…) names one of its columns: {', '.join(columns)}; or fit(X, y) "
+                "has separate labels"
             )
     for values in FrameColumns(frame).rows():
         y = values.pop(str(label))

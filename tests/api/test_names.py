@@ -239,7 +239,7 @@ def test_decisions_that_wait_get_the_names_of_identities(learn_at: Any) -> None:
     def bandit(arm: Any) -> AutoML:
         found = AutoML(seed=1, learn_at=learn_at, max_pending=1)
         waiting = found.rank({"user": "x"}, [{"arm": arm(1)}, {"arm": arm(2)}])
-        found.fit(pandas.DataFrame(frame), actions="arm", reward="reward", probability="p")
+        found.fit_table(pandas.DataFrame(frame), actions="arm", reward="reward", probability="p")
         found.learn(waiting, reward=1)
         found.rank({"user": "x"}, [{"arm": arm(1)}, {"arm": arm(2)}])
         found.rank({"user": "x"}, [{"arm": arm(1)}, {"arm": arm(2)}])

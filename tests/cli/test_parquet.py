@@ -360,10 +360,10 @@ def test_choices_with_features_are_those_of_a_frame(run: Command, tmp_path: Path
     assert read_columns(tmp_path / "columns.toml") == columns
     named: dict[str, Any] = {"actions": "product", "reward": "click", "probability": "propensity"}
     named["context"] = ["segment"]
-    by_frame = AutoML(seed=1).fit(pq.read_table(path), choices=features, **named)
+    by_frame = AutoML(seed=1).fit_table(pq.read_table(path), choices=features, **named)
     for by_file in (
-        AutoML(seed=1).fit(path, columns=tmp_path / "columns.toml"),
-        AutoML(seed=1).fit(path, choices=features, **named),
+        AutoML(seed=1).fit_table(path, columns=tmp_path / "columns.toml"),
+        AutoML(seed=1).fit_table(path, choices=features, **named),
     ):
         found, wanted = (
             each.predict({"segment": "a"}, list(features.values())) for each in (by_file, by_frame)

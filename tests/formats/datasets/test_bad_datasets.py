@@ -301,9 +301,9 @@ def test_a_name_of_two_columns_is_refused(tmp_path: Path, table: Any, name: str)
     pq.write_table(pa.table(table | {"label": [1.0], "other": [2.0]}), path)
     for columns in (None, {"rows": "labels", "label": "label", "context": [name]}):
         with pytest.raises(InputError, match=f"there are 2 columns and fields of structs '{name}': rename"):
-            AutoMLRegressor().fit(str(path), columns=columns)
+            AutoMLRegressor().fit_table(str(path), columns=columns)
     columns = {"rows": "labels", "label": "label", "context": ["other"]}
-    assert AutoMLRegressor().fit(str(path), columns=columns).events == 1
+    assert AutoMLRegressor().fit_table(str(path), columns=columns).events == 1
 
 
 def test_a_path_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
