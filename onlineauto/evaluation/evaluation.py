@@ -205,8 +205,9 @@ class Evaluation:
         A policy is one of these, for all rows of the frame:
 
         * the name of a column, an array, or a function that takes the frame and returns an array: floats are
-          the policy's probabilities of the logged action; rows of floats are those of all `choices`, in order,
-          as from `AutoML.predict`; anything else is the action that the policy takes;
+          the policy's probabilities of the logged action; rows of floats, as from
+          `AutoML.predict`, are those of all `choices`, in order; anything else is the action that the policy
+          takes;
         * a mapping of each action to the column, or array, of its probabilities, or a frame of such columns.
 
         Floats that all equal actions are rejected, since they may be either.

@@ -161,8 +161,8 @@ def test_one_list_of_actions_is_that_of_all_contexts(actions: Any) -> None:
     expected = bandit.predict(contexts, [ARTICLES] * 3)
     assert np.array_equal(bandit.predict(contexts, actions), expected)
     assert bandit.predict([], actions) == []
-    with pytest.raises(InputError, match="^event 0: action 0: features are a mapping of namespaces, not str"):
-        bandit.predict(contexts, ["politics", "sports"])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="event 0: action 0: features are a mapping of namespaces, not str"):
+        bandit.predict(contexts, ["politics", "sports"])  # type: ignore[arg-type]
 
 
 def test_a_regressor_predicts_many_events_like_each() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from onlineauto import AutoML, InputError
 
-ROLES = {"actions": "shown", "probability": "p", "reward": "click"}
+ROLES: dict[str, Any] = {"actions": "shown", "probability": "p", "reward": "click"}
 CHOICES: list[dict[str, Any]] = [{"shown": "a"}, {"shown": "b"}]
 
 
@@ -26,7 +26,7 @@ def logged(n: int = 400) -> pandas.DataFrame:
 def test_a_bandit_predicts_a_frame_like_its_rows(convert: Any) -> None:
     log = logged()
     log["when"] = pandas.Timestamp("2026-01-01")  # which cannot be a feature
-    bandit = AutoML().fit(convert(log), context=["user", "age"], **ROLES)
+    bandit = AutoML().fit_table(convert(log), context=["user", "age"], **ROLES)
     rows = log[["user", "age"]].to_dict("records")
     expected = bandit.predict(rows, [CHOICES] * len(rows))
     assert expected[0][0] > 0.9
@@ -47,7 +47,7 @@ def test_structs_of_a_frame_are_namespaces_of_their_fields() -> None:
 
 def test_a_frame_without_learnt_columns_is_reported() -> None:
     log = logged()
-    bandit = AutoML().fit(log, **ROLES)
+    bandit = AutoML().fit_table(log, **ROLES)
     with pytest.warns(UserWarning, match="columns of the frame: age is missing"):
         found = bandit.predict(log[["user", "shown"]], CHOICES)
     assert np.array_equal(found[0], bandit.predict({"user": "tom"}, CHOICES))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.api.numbers import as_float
@@ -70,8 +71,8 @@ def learnt_columns(
     """
     layout = workspace.layout.state()
     learnt = {name.decode("utf-8", "replace") for name in (*layout["known"], *layout["left_out"])}
-    actions = (action for those in lists for action in list_features(those) if isinstance(action, Mapping))
-    learnt -= {str(name) for action in actions for name in action}
+    actions: Iterable[Any] = chain.from_iterable(map(list_features, lists))
+    learnt -= {str(name) for action in actions if isinstance(action, Mapping) for name in action}
     # The namespaces of a struct may be those of its fields, so it is not compared.
     structs = {name for row in rows for name, value in row.items() if isinstance(value, Mapping)}
     names = {name for row in rows[:1] for name in row if (name or DEFAULT.decode()) in learnt} | structs
