@@ -38,18 +38,29 @@ def test_a_bandit_predicts_a_frame_like_its_rows(convert: Any) -> None:
 
 def test_structs_of_a_frame_are_namespaces_of_their_fields() -> None:
     bandit = AutoML()
-    contexts = [{"at": {"place": {"city": city}}, "user": city} for city in ("Ulm", "Bonn")]
-    for i in range(100):
-        bandit.learn(contexts[i % 2], CHOICES, action=i % 2, probability=0.5, reward=i % 4 < 2)
-    frame = polars.DataFrame(contexts)
-    assert np.array_equal(bandit.predict(frame, CHOICES), bandit.predict(contexts, CHOICES))
+    contexts = [{"at": {"place": {"city": city}}} for city in ("Ulm", "Bonn")]
+    for i in range(400):
+        where, action = i % 2, i // 2 % 2
+        bandit.learn(contexts[where], CHOICES, action=action, probability=0.5, reward=float(where == action))
+    pmfs = bandit.predict(polars.DataFrame(contexts), CHOICES)
+    assert np.array_equal(pmfs, bandit.predict(contexts, CHOICES))
+    assert pmfs[0][0] > 0.9
+    assert pmfs[1][0] < 0.1
+
+
+def test_a_bandit_without_a_context_predicts_each_row_of_a_frame() -> None:
+    bandit = AutoML().fit_table(logged()[["shown", "p", "click"]], **ROLES)
+    assert np.array_equal(bandit.predict(logged(3), CHOICES), [bandit.predict({}, CHOICES)] * 3)
+    bandit.learn({}, [{"shown": "a", "price": 1}, {"shown": "b"}], action=0, probability=0.5, reward=1.0)
+    assert np.array_equal(bandit.predict(logged(1), CHOICES), [bandit.predict({}, CHOICES)])
 
 
 def test_a_frame_without_learnt_columns_is_reported() -> None:
     log = logged()
     bandit = AutoML().fit_table(log, **ROLES)
-    with pytest.warns(UserWarning, match="columns of the frame: age is missing"):
+    with pytest.warns(UserWarning, match="the frame lacks columns that were learnt: age$"):
         found = bandit.predict(log[["user", "shown"]], CHOICES)
     assert np.array_equal(found[0], bandit.predict({"user": "tom"}, CHOICES))
-    with pytest.raises(InputError, match="no column of the learnt context: age, user; there are shown, p"):
+    message = "no column that was learnt as the context: age, user; there are shown, p"
+    with pytest.raises(InputError, match=message):
         bandit.predict(log[["shown", "p"]], CHOICES)

@@ -69,21 +69,25 @@ def learnt_columns(
 
     The columns of the actions are those in `lists`. Warn of learnt columns that the frame lacks.
     """
-    layout = workspace.layout.state()
+    with workspace.lock:
+        layout, encoded = workspace.layout.state(), workspace.search.of_actions
     learnt = {name.decode("utf-8", "replace") for name in (*layout["known"], *layout["left_out"])}
-    actions: Iterable[Any] = chain.from_iterable(map(list_features, lists))
-    learnt -= {str(name) for action in actions if isinstance(action, Mapping) for name in action}
+    different = {id(actions): actions for actions in lists}  # which may be one list, for all rows
+    actions: Iterable[Any] = chain.from_iterable(map(list_features, different.values()))
+    keys = {str(name) for action in actions if isinstance(action, Mapping) for name in action}
     # The namespaces of a struct may be those of its fields, so it is not compared.
     structs = {name for row in rows for name, value in row.items() if isinstance(value, Mapping)}
     names = {name for row in rows[:1] for name in row if (name or DEFAULT.decode()) in learnt} | structs
-    of_actions = {name.decode("utf-8", "replace") for name in workspace.search.of_actions}
-    absent = ", ".join(sorted(learnt - names - of_actions))
-    if absent and not names and rows:
+    names -= keys
+    absent = learnt - keys - names - {name.decode("utf-8", "replace") for name in encoded}
+    if rows and absent and not names:
         raise InputError(
-            f"the frame has no column of the learnt context: {absent}; there are {', '.join(rows[0])}"
+            f"the frame has no column that was learnt as the context: {', '.join(sorted(absent))}; "
+            f"there are {', '.join(rows[0])}"
         )
-    if absent and not structs and rows:
-        warnings.warn(f"columns of the frame: {absent} is missing", UserWarning, stacklevel=3)
+    if rows and absent and not structs:
+        text = f"the frame lacks columns that were learnt: {', '.join(sorted(absent))}"
+        warnings.warn(text, UserWarning, stacklevel=3)
     return [{name: value for name, value in row.items() if name in names} for row in rows]
 
 
