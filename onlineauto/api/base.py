@@ -127,7 +127,7 @@ class AutoModel:
 
     _measure: ClassVar[str] = "loss"
     """The quantity that reports average: ``"loss"``, or ``"reward"``, its negative."""
-    _of_tables: ClassVar[str]
+    _table_call: ClassVar[str]
     """The call of `fit_table`, for messages."""
 
     @property
@@ -285,7 +285,7 @@ class AutoModel:
         problems: Diagnostics | None = None,
     ) -> Self:
         """Learn from a source, and return self."""
-        source = check_source(source, of_tables=self._of_tables)
+        source = check_source(source, table_call=self._table_call)
         total, unit = size_of(source) if n_events is None else (n_events, "events")
         problems, before = problems or Diagnostics(), self._tally.events
         with progress_bar(show=progress, total=total, unit=unit) as bar:

@@ -44,7 +44,7 @@ Events: TypeAlias = (
 LabelledEvents: TypeAlias = (
     "Events | Iterable[tuple[Mapping[Any, Any], Any] | tuple[Mapping[Any, Any], Any, Any]]"
 )
-"""The sources of `fit` with labels: these, or an iterable of features, label and weight."""
+"""The sources of `fit` with labels: `Events`, or an iterable of features, label and weight."""
 
 
 class Bar(NamedTuple):
@@ -192,15 +192,15 @@ def _is_path(source: object) -> bool:
     return isinstance(source, str | os.PathLike) and source != "-"
 
 
-def check_source(source: Any, *, of_tables: str) -> Sources:
-    """Return the source of `fit`, checked and converted for `Feed`; `of_tables` is the call for a table."""
+def check_source(source: Any, *, table_call: str) -> Sources:
+    """Return the source of `fit`, checked and converted for `Feed`; `table_call` is the call for a table."""
     if isinstance(source, Block):
         return [source]
     if is_frame(source):
         names = ", ".join(names_of_columns(source))
-        raise InputError(f"a frame has columns: {of_tables}; there are {names}")
+        raise InputError(f"a frame has columns: {table_call}; there are {names}")
     if is_arrow(source) or hasattr(source, "read_row_group"):
-        raise InputError(f"Parquet and Arrow have columns: {of_tables}")
+        raise InputError(f"Parquet and Arrow have columns: {table_call}")
     if isinstance(source, Mapping):
         raise InputError("a mapping is one event: give a list of events, or use learn")
     if isinstance(source, str) and ("\n" in source or "|" in source):
@@ -312,13 +312,13 @@ def _hint(workspace: Workspace, head: bytes, *, binary: bool) -> str:
     return ""
 
 
-def check_frame(table: object, columns: object, *, of_tables: str) -> None:
+def check_frame(table: object, columns: object, *, table_call: str) -> None:
     """Raise an error with advice if a table is not a frame, or is a frame with a description of columns."""
     if not is_frame(table):
         advice = _table_advice(table) or "give a frame, a dataset of pyarrow or a path of Parquet"
         raise InputError(f"{kind_of(table)} is no table: {advice}; fit learns files and iterables of events")
     if columns is not None:
-        raise InputError(f"columns describes a dataset; the columns of a frame are named: {of_tables}")
+        raise InputError(f"columns describes a dataset; the columns of a frame are named: {table_call}")
 
 
 def _table_advice(source: object) -> str:

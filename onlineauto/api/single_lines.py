@@ -60,7 +60,7 @@ class SingleLines(AutoModel):
     """A model of events with features and a label; a subclass defines `_learn_block` and `_check_label`."""
 
     _predicts: ClassVar[str] = "prediction"
-    _of_tables = "fit_table(table, label=…), or fit(frame, y) with separate labels"
+    _table_call = "fit_table(table, label=…), or fit(frame, y) with separate labels"
 
     def __init__(
         self,
@@ -385,7 +385,7 @@ class SingleLines(AutoModel):
             rows = dataset_rows(table, columns, **roles, problems=problems, identify=self._identify)
             self._columns.learn_targets(label, weight)
             return self._fit(rows, progress=progress, problems=problems)
-        check_frame(table, columns, of_tables=self._of_tables)
+        check_frame(table, columns, table_call=self._table_call)
         self._identify(categories_of(table, without=label))
         self._columns.learn(table, without=(label, weight))
         events = frame_rows(table, label=label, weight=weight)

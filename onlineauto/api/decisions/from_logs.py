@@ -31,7 +31,7 @@ class FromLogs(AutoModel):
     """A contextual bandit that learns from logs."""
 
     _measure: ClassVar[str] = "reward"
-    _of_tables = "fit_table(table, actions=…, probability=…, reward=…), or cost in place of reward"
+    _table_call = "fit_table(table, actions=…, probability=…, reward=…), or cost in place of reward"
 
     @property
     def _default_reward(self) -> float | None:
@@ -121,10 +121,10 @@ class FromLogs(AutoModel):
         named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
         if is_arrow(table):
             return self._fit(decisions_in(table, columns, **named), progress=progress)
-        check_frame(table, columns, of_tables=self._of_tables)
+        check_frame(table, columns, table_call=self._table_call)
         if actions is None or probability is None or (reward is None) == (cost is None):
             names = ", ".join(names_of_columns(table))
-            raise InputError(f"a frame needs the names of its columns: {self._of_tables}; there are {names}")
+            raise InputError(f"a frame needs the names of its columns: {self._table_call}; there are {names}")
         if not table.shape[0]:
             raise InputError("nothing was learnt: the frame has no rows")
         features, problems = self._workspace.configuration[FeatureOptions], Diagnostics()
