@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Any, overload
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS, options_of_model
 from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decisions import Decisions, decide_many, encode_many
-from onlineauto.api.decisions.events import copy_context, cost_of, index_of, list_features
+from onlineauto.api.decisions.events import (
+    copy_context,
+    cost_of,
+    index_of,
+    learnt_columns,
+    list_features,
+    lists_of_actions,
+)
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
+from onlineauto.api.tables import is_frame, rows_of
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, outlier_message
 from onlineauto.engine.records.loop import Outlier
@@ -35,6 +43,7 @@ if TYPE_CHECKING:
 
     from onlineauto.api.decisions.decisions import ManyDecisions
     from onlineauto.api.decisions.events import Actions, Features
+    from onlineauto.api.tables import Rows
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.formats.decisions.waiting import LearnAt
     from onlineauto.interop.explanation import Explanation
@@ -328,19 +337,19 @@ class AutoML(FromLogs):
     def predict(self, context: Features, actions: Actions) -> NDArray[np.float32]: ...
 
     @overload
-    def predict(
-        self, context: Sequence[Features], actions: Sequence[Actions]
-    ) -> list[NDArray[np.float32]]: ...
+    def predict(self, context: Rows, actions: Actions | Sequence[Actions]) -> list[NDArray[np.float32]]: ...
 
     def predict(self, context: Any, actions: Any) -> Any:
         """Return the probability of each action for one event or many. No decision is made or kept.
 
         Parameters
         ----------
-        context : mapping, or sequence of mappings
-            The context of an event, as for `rank`; or that of each event.
-        actions : list of mappings, or mapping of id to mapping; or a sequence of these
-            The actions of an event, as for `rank`; or those of each event.
+        context : mapping; or list of mappings, or frame of pandas, polars or Arrow
+            The context of an event, as for `rank`; or that of each event. Of a frame, only the columns count
+            that the model has learnt as the context, so it may also have those of actions and rewards.
+        actions : list of mappings, or mapping of id to mapping; or list of lists
+            The actions of an event, as for `rank`. For many events, a list of mappings has the actions of all
+            of them, and a list of lists those of each.
 
         Returns
         -------
@@ -349,23 +358,33 @@ class AutoML(FromLogs):
         Raises
         ------
         InputError
-            A feature is malformed, there are no actions, or contexts and actions differ in number.
+            A feature is malformed, there are no actions, contexts and lists of actions differ in number, or
+            the frame has no column that the model has learnt.
+
+        Warns
+        -----
+        UserWarning
+            The frame lacks columns that the model has learnt.
 
         Examples
         --------
         >>> bandit, articles = AutoML(), [{"article": "politics"}, {"article": "sports"}]
         >>> bandit.predict({"user": "tom"}, articles)
         array([0.5, 0.5], dtype=float32)
+        >>> bandit.predict([{"user": "tom"}, {"user": "ann"}], articles)
+        [array([0.5, 0.5], dtype=float32), array([0.5, 0.5], dtype=float32)]
         >>> bandit.predict([{"user": "tom"}, {"user": "ann"}], [articles, articles[:1]])
         [array([0.5, 0.5], dtype=float32), array([1.], dtype=float32)]
         """
-        if not isinstance(context, list | tuple):
+        has_columns = not isinstance(context, list | tuple | Mapping) and is_frame(context)
+        if not (has_columns or isinstance(context, list | tuple)):
             return self._workspace.predict(self._encoded(context, actions))
-        if not isinstance(actions, list | tuple) or len(actions) != len(context):
-            many = len(actions) if isinstance(actions, list | tuple) else type(actions).__name__
-            raise InputError(f"there are {len(context)} contexts, and actions of {many}: one list for each")
+        contexts = list(rows_of(context))
+        lists = lists_of_actions(actions, len(contexts))
+        if has_columns:
+            contexts = learnt_columns(contexts, lists, self._workspace)
         events = []
-        for index, (each, those) in enumerate(zip(context, actions, strict=True)):
+        for index, (each, those) in enumerate(zip(contexts, lists, strict=True)):
             try:
                 events.append(self._encoded(each, those))
             except InputError as error:

@@ -222,9 +222,10 @@ def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator
     columns = names_of_columns(frame)
     for name, column in (("label", label), ("weight", weight)):
         if str(column) not in columns and (column is not None or name == "label"):
+            missing = "" if column is None else f"there is no column {str(column)!r}: "
             raise InputError(
-                f"fit_table(frame, {name}=…) names one of its columns: {', '.join(columns)}; or fit(X, y) "
-                "has separate labels"
+                f"{missing}fit_table(frame, {name}=…) names one of its columns: {', '.join(columns)}; or "
+                "fit(X, y) has separate labels"
             )
     for values in FrameColumns(frame).rows():
         y = values.pop(str(label))

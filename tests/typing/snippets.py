@@ -49,6 +49,10 @@ def serve() -> None:
     bandit.fit("log.txt", actions="a")  # type: ignore[call-arg]
     bandit.fit([{"x": 1}], [1.0])  # type: ignore[arg-type,call-arg]
     bandit.rank("tom", [])  # type: ignore[arg-type]
+    actions = [{"x": 1}, {"x": 2}]
+    assert_type(bandit.predict({"u": 1}, actions), NDArray[np.float32])
+    assert_type(bandit.predict([{"u": 1}], actions), list[NDArray[np.float32]])
+    assert_type(bandit.predict([{"u": 1}], [actions]), list[NDArray[np.float32]])
 
 
 def predict() -> None:
