@@ -171,7 +171,8 @@ class AutoML(FromLogs):
             Features of the user or situation, as for `onlineauto.interop.from_dicts`: numbers, texts, truth
             values, lists of names and nested mappings, by namespace.
         actions : list of mappings, or mapping of id to mapping
-            Features of each action. `learn` reads them again, so do not change them in place.
+            Features of each action; an id is none, so give ``{"a7": {"article": "a7"}}`` to learn by id.
+            `learn` reads them again, so do not change them in place.
         event_id : str, optional
             The id of the decision; by default a unique one.
 
@@ -186,6 +187,11 @@ class AutoML(FromLogs):
             A feature is malformed, there are no actions, or a decision with this id waits already.
         OSError
             The log cannot be written; then no decision is made.
+
+        Warns
+        -----
+        UserWarning
+            All actions of one of the first 100 events have the same features, so they cannot be told apart.
 
         Examples
         --------
@@ -427,6 +433,8 @@ class AutoML(FromLogs):
     def _encoded(self, context: Features, actions: Actions) -> EncodedEvent:
         """Return an event, encoded, in which the values of identities are names."""
         copied, listed = copy_context(context), list_features(actions)
+        if self._left_to_compare:
+            self._compare(listed)
         if identities := self._workspace.identities:
             copied, listed = named(copied, identities), [named(action, identities) for action in listed]
             self._decisions.note_identities(identities)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.api.numbers import as_float
 from onlineauto.errors import EventTypeError, InputError, short_repr
+from onlineauto.formats.mappings.encoded_event import marshal_values
 from onlineauto.formats.mappings.named_event import EVENT_KEYS, refuse_unknown
 from onlineauto.formats.mappings.values import is_missing, plain, whole_number
 
@@ -19,6 +20,14 @@ _MOST = (2 - 2**-23) * 2.0**127
 
 Features: TypeAlias = "Mapping[str, Any]"
 """Features by namespace, as for `onlineauto.interop.from_dicts`."""
+
+COMPARED: Final = 100
+"""Number of the first events of a model whose actions are compared with each other."""
+
+EQUAL_ACTIONS: Final = (
+    "the actions have the same features, so they cannot be told apart: ids are no features, give "
+    "{'article': id}"
+)
 
 Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
 """The features of each action, in a list or by the action's id."""
@@ -40,6 +49,16 @@ def list_features(actions: Any, *, where: str = "event") -> list[Features]:
             f"{where}: actions are a list or a mapping of features, not {type(actions).__name__}"
         )
     return list(actions.values() if isinstance(actions, Mapping) else actions)
+
+
+def are_equal(actions: Sequence[Features]) -> bool:
+    """Return whether there are several actions, all with the same features; False if some are unusual types.
+
+    >>> are_equal([{}, {}]), are_equal([{"article": 1}, {"article": True}]), are_equal([{}])
+    (True, False, False)
+    """
+    first = marshal_values((actions[0],)) if len(actions) > 1 else None
+    return first is not None and all(marshal_values((action,)) == first for action in actions[1:])
 
 
 def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int:
