@@ -237,7 +237,7 @@ Examples:
 Examples:
   onlineauto inspect my.model
   onlineauto inspect my.model events.txt --largest 50 --format markdown""",
-        options=("format", "largest", *READING),
+        options=("format", "largest", "columns", *READING),
     ),
     "merge": _common(
         "merge",
