@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.engine.records.ensemble import Ensemble
     from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.interop.names import LineNames
     from onlineauto.options import Configuration
@@ -85,12 +86,36 @@ def explain(model: Workspace | Predictor, event: OneEventLike) -> Explanation:
     {'a^art': -0.33, 'Constant': -0.33, 'u^tom': -0.33}
     """
     configuration = model.configuration
+    _check(model)
+    return model.scored(event, lambda scored: _explain_scored(scored, _names(event, configuration)))
+
+
+def predicted_costs(model: Workspace | Predictor, event: OneEventLike) -> NDArray[np.float64]:
+    """Return the predicted cost of each action of an event, as in the result of `explain`."""
+    _check(model)
+    return model.scored(event, _costs)
+
+
+def _check(model: Workspace | Predictor) -> None:
+    """Reject a model whose costs are not those of one ensemble."""
     if model.kind not in ("cb_explore_adf", "cb_adf"):
         raise OptionError("explain needs a model of --cb_explore_adf or --cb_adf")
-    explorer = choose_explorer(configuration)
-    if explorer.models(configuration):
+    explorer = choose_explorer(model.configuration)
+    if explorer.models(model.configuration):
         raise OptionError(f"explain needs one model, but --{explorer.name} has several")
-    return model.scored(event, lambda scored: _explain_scored(scored, _names(event, configuration)))
+
+
+def _ensemble_serves(ensemble: Ensemble) -> bool:
+    """Return whether the ensemble predicts, and not the champion."""
+    return predicts(ensemble) and bool(ensemble.range[1] > ensemble.range[0])
+
+
+def _costs(scored: Scored) -> NDArray[np.float64]:
+    """Return the predicted costs of a scored event."""
+    column = -1 if _ensemble_serves(scored.context.live.ensemble) else 0
+    lines = int(scored.block.event_start[1] - scored.block.event_start[0] - scored.block.shared[0])
+    costs: NDArray[np.float64] = scored.context.buffers.score[:lines, column].astype(np.float64)
+    return costs
 
 
 def _names(event: OneEventLike, configuration: Configuration) -> LineNames:
@@ -149,7 +174,7 @@ def _explain_scored(scored: Scored, names: LineNames) -> Explanation:
     cells = len(context.model.weights)
     model = _Model(scored.layout, _Learner(_Shape(cells), context.task), scored.semantics)
     examples = list(NamedExamples(model, names, most=_MOST).examples_of(scored.block))  # type: ignore[arg-type]
-    serves = predicts(ensemble) and ensemble.range[1] > ensemble.range[0]
+    serves = _ensemble_serves(ensemble)
     terms = _Terms(scored, examples, names, serves=serves)
     actions = []
     for action in range(len(examples)):

@@ -68,7 +68,7 @@ def named_blocks(
 def named_rows(
     source: DatasetSource, configuration: Configuration, problems: Diagnostics, *, names: LineNames
 ) -> Iterator[Block]:
-    """Yield each event of a dataset as a block, while `names` has the names of the columns up to that event."""
+    """Yield each event of a dataset as a block, while `names` has its names and those of events before."""
     reader = source.open(event_rules(configuration), problems)
     names.note_columns(reader.names)
     for block in reader:

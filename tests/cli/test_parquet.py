@@ -391,7 +391,9 @@ def test_inspect_names_the_weights_of_columns(run: Command, tmp_path: Path, logs
     assert names >= {"arm^arm=art", "age^age", "name^name=tom"}, names
     (tmp_path / "c.toml").write_text(COLUMNS)
     frame = pq.read_table(logs / "0.parquet").to_pandas()
-    bandit = AutoML().fit(frame, context={"user": ["name", "age"]}, actions="arm", reward="click", probability="p")
+    bandit = AutoML().fit(
+        frame, context={"user": ["name", "age"]}, actions="arm", reward="click", probability="p"
+    )
     bandit.save(tmp_path / "b.oam")
     found = run("inspect b.oam logs/0.parquet --columns c.toml").out
     assert "user^name=ann*arm^arm=sport" in found or "arm^arm=sport*user^name=ann" in found, found
