@@ -401,7 +401,10 @@ def test_inspect_names_the_weights_of_columns(run: Command, tmp_path: Path, logs
 
 def test_inspect_names_the_weights_of_lists_and_of_ids(run: Command, tmp_path: Path, logs: Path) -> None:
     n = 200
-    lists = {"tags": pa.array([["new", None]] * n), "place": pa.array([[0.5, float(i % 3)] for i in range(n)])}
+    lists = {
+        "tags": pa.array([["new", None]] * n),
+        "place": pa.array([[0.5, float(i % 3)] for i in range(n)]),
+    }
     written(logs / "lists.parquet", n, arm=np.arange(n) % 2 + 7, **lists)
     run("logs/lists.parquet --cb_explore_adf --automl -f m.oam --quiet")
     found = run("inspect m.oam logs/lists.parquet --largest 40").out
