@@ -142,7 +142,7 @@ def run_of(sections: Sequence[str], packages: Sequence[str], folder: Path) -> st
 
 
 def readme_quality(folder: Path) -> str:
-    """Return README's table of quality."""
+    """Return README's table of quality: a log counts for each number that the logs' table prints bold."""
     found = LOGS.figures(folder)
     names = {
         "onlineauto": "onlineauto `--automl 4`: the ensemble",
@@ -157,7 +157,8 @@ def readme_quality(folder: Path) -> str:
             continue
         best = sum(
             (row, who) in found
-            and found[row, who].median >= max(each.median for (name, _), each in found.items() if name == row)
+            and number(found[row, who].median, found[row, who].unit)
+            == _best([each for (name, _), each in found.items() if name == row])
             for row in logs
         )
         spread = f"{mean.median:.3f} ({mean.low:.3f} to {mean.high:.3f})"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 
 from onlineauto.api.base import AutoModel, hide_class_name, options_of_model
-from onlineauto.api.effects import effects_of, parts_of, sample_rows
+from onlineauto.api.effects import effects_of, largest_first, parts_of, sample_rows
 from onlineauto.api.feed import check_frame
 from onlineauto.api.numbers import NumberEncoder
 from onlineauto.api.tables import (
@@ -275,9 +275,11 @@ class SingleLines(AutoModel):
         Returns
         -------
         dict
-            ``features`` has for each feature, the one with the largest effect first, up to nine ``values``
-            and the ``predictions`` at each: float64[n_values], or float64[n_values, n_labels] in the order
-            of ``labels``. `onlineauto.pictures.effects` draws it.
+            ``features`` has for each feature, the one with the largest effect first, its ``size``, up to nine
+            ``values``, and the mean ``predictions`` at each: float64[n_values], or float64[n_values,
+            n_labels] in the order of ``labels``. The size is the largest less the smallest prediction of
+            a row over these values, in their unit: the mean over rows; for a classifier, of the label for
+            which that is largest. `onlineauto.pictures.effects` draws it.
 
         Raises
         ------
@@ -286,14 +288,12 @@ class SingleLines(AutoModel):
 
         Source
         ------
-        Partial dependence (Friedman, 2001).
+        Partial dependence (Friedman, 2001); the size is that of individual conditional expectations
+        (Goldstein et al., 2015), so that effects that differ between rows do not cancel.
         """
         found = effects_of(self._respond, self._columns.rows(rows))
         labels = [output["label"] for output in self._output_labels if output]
-        features = {
-            name: {"values": values, "predictions": means if labels else means[:, 0]}
-            for name, (values, means) in found.items()
-        }
+        features = largest_first(found, outputs=bool(labels))
         return {"predicts": self._predicts, "features": features} | ({"labels": labels} if labels else {})
 
     # -- many events -----------------------------------------------------------------------------------

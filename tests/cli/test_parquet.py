@@ -382,3 +382,31 @@ def test_malformed_features_of_choices_are_refused(run: Command, tmp_path: Path)
     ):
         (tmp_path / "columns.toml").write_text(f"{FLAT}[choices]\n{choices}\n")
         run(path, "--columns columns.toml --cb_explore_adf --quiet", code=1, err=why)
+
+
+def test_inspect_names_the_weights_of_columns(run: Command, tmp_path: Path, logs: Path) -> None:
+    run("logs --cb_explore_adf --automl -f m.oam --quiet")
+    found = run("inspect m.oam logs --largest 12").out
+    names = {line.split()[0] for line in found.partition("Largest weights")[2].splitlines()[2:]}
+    assert names >= {"arm^arm=art", "age^age", "name^name=tom"}, names
+    (tmp_path / "c.toml").write_text(COLUMNS)
+    frame = pq.read_table(logs / "0.parquet").to_pandas()
+    bandit = AutoML().fit_table(
+        frame, context={"user": ["name", "age"]}, actions="arm", reward="click", probability="p"
+    )
+    bandit.save(tmp_path / "b.oam")
+    found = run("inspect b.oam logs/0.parquet --columns c.toml").out
+    assert "user^name=ann*arm^arm=sport" in found or "arm^arm=sport*user^name=ann" in found, found
+
+
+def test_inspect_names_the_weights_of_lists_and_of_ids(run: Command, tmp_path: Path, logs: Path) -> None:
+    n = 200
+    lists = {
+        "tags": pa.array([["new", None]] * n),
+        "place": pa.array([[0.5, float(i % 3)] for i in range(n)]),
+    }
+    written(logs / "lists.parquet", n, arm=np.arange(n) % 2 + 7, **lists)
+    run("logs/lists.parquet --cb_explore_adf --automl -f m.oam --quiet")
+    found = run("inspect m.oam logs/lists.parquet --largest 40").out
+    names = {line.split()[0] for line in found.partition("Largest weights")[2].splitlines()[2:]}
+    assert names >= {"arm^arm=7", "tags^new", "place^[0]", "place^[1]"}, names

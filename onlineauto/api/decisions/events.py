@@ -6,11 +6,12 @@ import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.api.numbers import as_float
 from onlineauto.errors import EventTypeError, InputError, short_repr
 from onlineauto.features.block import DEFAULT
+from onlineauto.formats.mappings.encoded_event import marshal_values
 from onlineauto.formats.mappings.named_event import EVENT_KEYS, refuse_unknown
 from onlineauto.formats.mappings.values import is_missing, plain, whole_number
 
@@ -24,6 +25,14 @@ _MOST = (2 - 2**-23) * 2.0**127
 
 Features: TypeAlias = "Mapping[str, Any]"
 """Features by namespace, as for `onlineauto.interop.from_dicts`."""
+
+COMPARED: Final = 100
+"""Number of the first events of a model whose actions are compared with each other."""
+
+EQUAL_ACTIONS: Final = (
+    "the actions have the same features, so they cannot be told apart: ids are no features, give "
+    "{'article': id}"
+)
 
 Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
 """The features of each action, in a list or by the action's id."""
@@ -89,6 +98,16 @@ def learnt_columns(
         text = f"the frame lacks columns that were learnt: {', '.join(sorted(absent))}"
         warnings.warn(text, UserWarning, stacklevel=3)
     return [{name: value for name, value in row.items() if name in names} for row in rows]
+
+
+def are_equal(actions: Sequence[Features]) -> bool:
+    """Return whether there are several actions, all with the same features; False if some are unusual types.
+
+    >>> are_equal([{}, {}]), are_equal([{"article": 1}, {"article": True}]), are_equal([{}])
+    (True, False, False)
+    """
+    first = marshal_values((actions[0],)) if len(actions) > 1 else None
+    return first is not None and all(marshal_values((action,)) == first for action in actions[1:])
 
 
 def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int:

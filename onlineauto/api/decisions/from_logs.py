@@ -7,7 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.api.base import AutoModel, hide_class_name
-from onlineauto.api.decisions.events import logged_event
+from onlineauto.api.decisions.events import COMPARED, EQUAL_ACTIONS, are_equal, logged_event
 from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.feed import check_frame, count_of
 from onlineauto.api.tables import names_of_columns
@@ -32,6 +32,7 @@ class FromLogs(AutoModel):
 
     _measure: ClassVar[str] = "reward"
     _table_call = "fit_table(table, actions=…, probability=…, reward=…), or cost in place of reward"
+    _left_to_compare: int = COMPARED
 
     @property
     def _default_reward(self) -> float | None:
@@ -184,4 +185,13 @@ class FromLogs(AutoModel):
         event, lacking = logged_event(item, number)
         if lacking:
             problems.locate(ProblemCode.NO_LABEL, number + 1, lacking)
+        if self._left_to_compare:
+            self._compare(event["actions"])
         return event
+
+    def _compare(self, actions: Sequence[Features]) -> None:
+        """Warn, once for a model, if the actions of one of its first events have the same features."""
+        self._left_to_compare = max(self._left_to_compare - 1, 0)
+        if are_equal(actions):
+            self._left_to_compare = 0
+            warnings.warn(EQUAL_ACTIONS, UserWarning, stacklevel=4)

@@ -120,6 +120,11 @@ class DatasetReader:
         raise InputError(f"{self.name}: no file of the dataset can be opened as Parquet")
 
     @property
+    def names(self) -> NameHashes:
+        """The names of the columns' features."""
+        return self._encoder.names
+
+    @property
     def identities(self) -> Identities:
         """Columns whose numbers are names, each as ``namespace^column``."""
         return self._encoder.identities
