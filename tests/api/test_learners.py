@@ -346,7 +346,7 @@ def test_predict_drops_the_label_column_and_warns_once_of_others(model: Any) -> 
         model.fit(frame, label="sise")
     model.fit(frame, label="size", weight="w")
     assert list(model.predict(frame)) == list(model.predict(frame[["rooms"]]))
-    with pytest.warns(UserWarning, match="rooms is missing; roms was in no frame of fit") as caught:
+    with pytest.warns(UserWarning, match="rooms is missing; roms was not learnt") as caught:
         model.predict(frame.rename(columns={"rooms": "roms"}))
     assert caught[0].filename == __file__
     model.predict(frame.rename(columns={"rooms": "roms"}))  # The second warning would be an error.
@@ -358,7 +358,7 @@ def test_a_loaded_model_has_the_columns_of_the_saved_one(model: Any) -> None:
     frame = pandas.DataFrame({"rooms": [1, 2, 3, 4] * 50, "w": 1.0, "size": [0, 0, 1, 1] * 50})
     loaded = type(model).load(saved(model.fit(frame, label="size", weight="w")))
     assert list(loaded.predict(frame)) == list(model.predict(frame))
-    with pytest.warns(UserWarning, match="rooms is missing; roms was in no frame of fit"):
+    with pytest.warns(UserWarning, match="rooms is missing; roms was not learnt"):
         loaded.predict(frame.rename(columns={"rooms": "roms"}))
 
 
