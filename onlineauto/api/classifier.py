@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
 import msgspec
@@ -26,7 +25,7 @@ from onlineauto.state.stored import Stored
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Hashable, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
@@ -62,9 +61,9 @@ class AutoMLClassifier(SingleLines):
     ...     colour = ("red", "green", "blue")[number % 3]
     ...     label = {"red": "stop", "green": "go"}.get(colour, "wait")
     ...     model.learn({"colour": colour, "size": number}, label)
-    >>> model.predict({"colour": "green"}), model.labels
+    >>> model.predict({"colour": "green", "size": 7}), model.labels
     ('go', ['stop', 'go', 'wait'])
-    >>> round(sum(model.predict_proba({"colour": "blue"}).values()), 6)
+    >>> round(sum(model.predict_proba({"colour": "blue", "size": 7}).values()), 6)
     1.0
 
     Parameters
@@ -160,9 +159,8 @@ class AutoMLClassifier(SingleLines):
         >>> model.predict({"x": -1}), model.predict([{"x": 1}, {"x": -1}])
         ('no', ['yes', 'no'])
         """
-        features = mapping_of(features)
-        if isinstance(features, Mapping):
-            probabilities = self._chances_of_one(self._columns.one(features))
+        if (one := mapping_of(features)) is not None:
+            probabilities = self._chances_of_one(self._columns.one(one))
             return max(probabilities, key=probabilities.__getitem__) if probabilities else None
         rows = self._columns.rows(features)
         with self._lock:
@@ -197,9 +195,8 @@ class AutoMLClassifier(SingleLines):
         InputError
             The features are not valid for `learn`.
         """
-        features = mapping_of(features)
-        if isinstance(features, Mapping):
-            return self._chances_of_one(self._columns.one(features))
+        if (one := mapping_of(features)) is not None:
+            return self._chances_of_one(self._columns.one(one))
         return self._respond(self._columns.rows(features))
 
     def _chances_of_one(self, features: Features) -> dict[Any, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
@@ -150,11 +149,10 @@ class AutoMLRegressor(SingleLines):
         >>> model.predict({"rooms": 1}), model.predict([{"rooms": 1}, {"rooms": 1}])
         (300.0, array([300., 300.]))
         """
-        features = mapping_of(features)
-        if isinstance(features, Mapping):
-            features = self._columns.one(features)
+        if (one := mapping_of(features)) is not None:
+            one = self._columns.one(one)
             with self._lock:
-                event = {"context": self._encode(self._complete(features))}
+                event = {"context": self._encode(self._complete(one))}
                 return self._natural(float(Workspace.predict(self._workspace, event)[0]))
         return self._predict_rows(self._columns.rows(features), awaits=True)
 

@@ -120,7 +120,8 @@ class SingleLines(AutoModel):
         """Learn an event."""
         if is_missing(y):
             raise InputError(f"the label is missing: {y!r}; leave out events without a label")
-        given = self._columns.without_targets(mapping_of(features))
+        given = mapping_of(features)
+        given = features if given is None else self._columns.without_targets(given)
         with self._lock:
             label, weight = self._check_label(y), check_weight(weight, "event")
             features = self._complete(named(given, self._workspace.identities), learns=True)
@@ -163,7 +164,7 @@ class SingleLines(AutoModel):
         return features
 
     def _encode(self, features: Features) -> dict[str, Any]:
-        if not isinstance(features, Mapping):
+        if type(features) is not dict and not isinstance(features, Mapping):
             hint = "; fit and predict take frames" if is_frame(features) else ""
             if isinstance(features, list | tuple):
                 hint = "; rows of numbers are a matrix: numpy.array(rows)"
@@ -234,12 +235,12 @@ class SingleLines(AutoModel):
 
     def _one_row(self, features: Any) -> Features:
         """Return the features of an event, which may be a Series or a frame of one row."""
-        features = mapping_of(features)
-        if is_frame(features) and features.shape[0] == 1:
-            [features] = rows_of(features)
-        if not isinstance(features, Mapping):
+        one = mapping_of(features)
+        if one is None and is_frame(features) and features.shape[0] == 1:
+            [one] = rows_of(features)
+        if one is None:
             raise InputError(f"explain takes one event, not {kind_of(features)}: frame.iloc[0].to_dict()")
-        return self._columns.one(features, stacklevel=5)
+        return self._columns.one(one, stacklevel=5)
 
     def explain(self, features: Features | Shaped, background: Rows | None = None) -> dict[str, Any]:
         """Return how much each feature moves the prediction of an event, in the unit of the prediction.

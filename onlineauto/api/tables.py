@@ -92,11 +92,14 @@ def rows_of(rows: Any) -> Iterable[Any]:
     return rows
 
 
-def mapping_of(features: Any) -> Any:
-    """Return a row of a pandas frame, a Series, as a mapping; return all other features unchanged."""
-    if not isinstance(features, Mapping) and hasattr(features, "to_frame") and hasattr(features, "index"):
-        [features] = rows_of(features.to_frame().T)
-    return features
+def mapping_of(features: Any) -> Mapping[Any, Any] | None:
+    """Return the features of one event, a mapping or a row of a pandas frame; None for other objects."""
+    mapping: Mapping[Any, Any] | None = None
+    if type(features) is dict or isinstance(features, Mapping):
+        mapping = features
+    elif hasattr(features, "to_frame") and hasattr(features, "index"):  # a Series
+        [mapping] = rows_of(features.to_frame().T)
+    return mapping
 
 
 _SURE: Final = 100
@@ -155,15 +158,16 @@ class LearntColumns:
         }
         return names | {"same": self.same if all(map(is_utf8, self.names)) else -1}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: object) -> None:
         """Restore the result of `state`; in files without it, the names of mappings are not known."""
-        self.same = msgspec.convert(state.get("same", -1), int)
+        stored = msgspec.convert(state, dict[str, Any])
+        self.same = msgspec.convert(stored.get("same", -1), int)
         for name in ("features", "targets", "names"):
-            setattr(self, name, msgspec.convert(state.get(name, ()), frozenset[str]))
+            setattr(self, name, msgspec.convert(stored.get(name, ()), frozenset[str]))
 
     def without_targets(self, features: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """Return features without labels and weights."""
-        if not self.targets or self.targets.isdisjoint(features):
+        if features.keys().isdisjoint(self.targets):
             return features
         return {name: value for name, value in features.items() if name not in self.targets}
 
@@ -172,7 +176,7 @@ class LearntColumns:
         if features.keys() == self.names:
             return features
         features = self.without_targets(features)
-        if self.same >= _SURE:
+        if features and self.same >= _SURE:
             self._compare(frozenset(map(str, features)), self.names, stacklevel)
         return features
 

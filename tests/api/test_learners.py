@@ -45,8 +45,9 @@ def colours(n: int, labels: tuple[Any, ...]) -> Pairs:
 def test_regression_finds_interactions() -> None:
     model = AutoMLRegressor().fit(prices(4000))
     assert "rooms*town" in model.champion.interactions
-    assert model.predict({"rooms": 4, "town": "Ulm"}) == pytest.approx(1120, abs=10)
-    assert model.predict({"rooms": 4, "town": "Bonn"}) == pytest.approx(1000, abs=10)
+    flat = {"rooms": 4, "old": False}
+    assert model.predict(flat | {"town": "Ulm"}) == pytest.approx(1120, abs=10)
+    assert model.predict(flat | {"town": "Bonn"}) == pytest.approx(1000, abs=10)
 
 
 def test_units_do_not_matter() -> None:
@@ -117,7 +118,7 @@ def test_labels_of_any_kind(labels: tuple[Any, ...]) -> None:
         model.learn(features, label)
     assert right > 700
     assert set(model.labels) == set(labels)
-    found = model.predict_proba({"colour": "c1"})
+    found = model.predict_proba({"colour": "c1", "size": 0.5})
     assert max(found, key=found.__getitem__) == labels[1]
     assert sum(found.values()) == pytest.approx(1)
     assert found[labels[1]] == pytest.approx(0.9, abs=0.1)

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from onlineauto import AutoMLClassifier, AutoMLRegressor
+from onlineauto import AutoMLClassifier, AutoMLRegressor, InputError
+from onlineauto.workspace.model_file import decode_tree, encode_tree
 from tests.api.events import saved
 
 pytestmark = pytest.mark.lane("quick")
-ROWS = [{"rooms": 1 + k % 4, "town": ("Ulm", "Bonn")[k % 3 == 0]} for k in range(240)]
+ROWS: list[dict[str, Any]] = [{"rooms": 1 + k % 4, "town": ("Ulm", "Bonn")[k % 3 == 0]} for k in range(240)]
 TYPED = {"rooms": 2, "towm": "Bonn"}
 MODELS = pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
 UNUSUAL = "the names of features: town is missing; towm was not learnt"
@@ -115,3 +116,12 @@ def test_a_series_is_one_event(make: Any) -> None:
         assert one.predict_proba(table.iloc[0]) == other.predict_proba(ROWS[0])
     categories = make(live_configs=1).fit(table.astype({"rooms": "category"}), label="price")
     assert categories.predict(table.iloc[0]) == categories.predict(ROWS[0])
+
+
+@pytest.mark.parametrize("columns", [[], {"same": "x"}, {"names": 1}], ids=["list", "text", "number"])
+def test_forged_names_do_not_fit(columns: Any) -> None:
+    model = AutoMLRegressor(live_configs=1)
+    tree = decode_tree(saved(by_rows(model)), name="the model")
+    tree["run"]["api"]["own"]["columns"] = columns
+    with pytest.raises(InputError, match="does not fit AutoMLRegressor"):
+        AutoMLRegressor.load(b"".join(map(bytes, encode_tree(tree))))

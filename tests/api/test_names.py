@@ -154,6 +154,7 @@ def test_a_bandit_predicts_many_events_like_each() -> None:
         bandit.predict([{}, {"x": object()}], [ARTICLES, ARTICLES])
 
 
+@pytest.mark.filterwarnings("ignore:the names of features")
 def test_a_regressor_predicts_many_events_like_each() -> None:
     model = AutoMLRegressor().fit([({"x": i % 5, "y": "uv"[i % 2]}, float(i % 5)) for i in range(200)])
     rows: list[dict[str, Any]] = [{"x": 1, "y": "u"}, {"x": 4}, {}]
