@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby, islice, starmap
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from onlineauto.api.tables import (
     frame_rows,
     is_frame,
     labelled_rows,
+    mapping_of,
 )
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, add_outlier, outlier_message
 from onlineauto.engine.records.loop import Outlier
@@ -36,6 +37,7 @@ from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import check_weight, named_block, named_event
 from onlineauto.formats.mappings.values import is_missing
 from onlineauto.interop.datasets import dataset_rows, is_arrow
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     import os
@@ -55,10 +57,23 @@ Features: TypeAlias = "Mapping[Any, Any]"
 """Features by name, or by namespace: numbers, texts, truth values, lists of names, nested mappings."""
 
 
+class ScaledWorkspace(Workspace):
+    """The workspace of a model that scales numbers and labels; only that model can save it or predict."""
+
+    def _reject(self, *_: object, **__: object) -> NoReturn:
+        raise OptionError(
+            "the numbers and labels of this workspace are scaled by its model: call predict, predict_proba, "
+            "explain and save of the AutoMLRegressor or AutoMLClassifier itself; each thread may have a copy"
+        )
+
+    predict = predictor = state = _reject
+
+
 @hide_class_name
 class SingleLines(AutoModel):
     """A model of events with features and a label; a subclass defines `_learn_block` and `_check_label`."""
 
+    _workspace_class = ScaledWorkspace
     _predicts: ClassVar[str] = "prediction"
     _table_call = "fit_table(table, label=…), or fit(frame, y) with separate labels"
 
@@ -107,9 +122,11 @@ class SingleLines(AutoModel):
         """Learn an event."""
         if is_missing(y):
             raise InputError(f"the label is missing: {y!r}; leave out events without a label")
+        given = mapping_of(features)
+        given = features if given is None else self._columns.without_targets(given)
         with self._lock:
             label, weight = self._check_label(y), check_weight(weight, "event")
-            features = self._complete(named(features, self._workspace.identities), learns=True)
+            features = self._complete(named(given, self._workspace.identities), learns=True)
             event = {"context": self._encode(features), "weight": weight}
             if far := self._numbers.first_far(features):
                 text = outlier_message(f"{far[0]}: the value {far[1]:g}")
@@ -117,6 +134,7 @@ class SingleLines(AutoModel):
                 return
             outlier = self._learn_one(event, label)
             self._numbers.add(features)
+            self._columns.note(given)
             if outlier == Outlier.BEGINS_AGAIN:
                 warnings.warn(BEGAN_AGAIN, UserWarning, stacklevel=2)
             elif outlier:
@@ -148,7 +166,7 @@ class SingleLines(AutoModel):
         return features
 
     def _encode(self, features: Features) -> dict[str, Any]:
-        if not isinstance(features, Mapping):
+        if type(features) is not dict and not isinstance(features, Mapping):
             hint = "; fit_table and predict take frames" if is_frame(features) else ""
             if isinstance(features, list | tuple):
                 hint = "; rows of numbers are a matrix: numpy.array(rows)"
@@ -173,8 +191,8 @@ class SingleLines(AutoModel):
                 problems.locate(ProblemCode.NO_LABEL, number + 1, repr(example.label))
                 continue
             try:
-                label = self._check_label(example.label, labels)
-                features = named(example.features, self._workspace.identities)
+                label, given = self._check_label(example.label, labels), example.features
+                features = named(given, self._workspace.identities)
                 example = example._replace(features=self._complete(features, learns=True))
                 mapping = {"context": self._encode(example.features), "label": 0, "weight": example.weight}
                 event = named_event(mapping, where=where)
@@ -185,6 +203,7 @@ class SingleLines(AutoModel):
                     continue
                 events.append(event)
                 self._numbers.add(example.features)
+                self._columns.note(given)
             except InputError as error:
                 problem = error if str(error).startswith(where) else InputError(f"{where}: {error}")
                 break
@@ -208,7 +227,7 @@ class SingleLines(AutoModel):
     # -- why -------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _respond(self, rows: Rows) -> NDArray[np.float64]:
+    def _respond(self, rows: Sequence[Any]) -> NDArray[np.float64]:
         """Return the predictions of rows: float64[n_rows, n_outputs]."""
 
     @property
@@ -412,6 +431,7 @@ class SingleLines(AutoModel):
 
     def _learn_lines(self, block: Block, problems: Diagnostics) -> None:
         """Learn the labelled events of a block; its arrays may belong to a file and are not changed."""
+        self._columns.forget_names()
         block = replace(block, lines=block.lines.copy())
         labelled = (block.lines["label"][block.event_start[:-1]] != UNLABELLED).tolist()
         for is_labelled, places in groupby(range(len(block)), labelled.__getitem__):
@@ -437,9 +457,8 @@ class SingleLines(AutoModel):
         return type(self).load, (file.getvalue(),)
 
     def _extra_state(self) -> dict[str, Any]:
-        state = {"numbers": self._numbers.state()}
-        more = {"raw_numbers": self._numbers.raw_state(), "columns": self._columns.state()}
-        return state | {name: value for name, value in more.items() if value}
+        state = {"numbers": self._numbers.state(), "columns": self._columns.state()}
+        return state | ({"raw_numbers": raw} if (raw := self._numbers.raw_state()) else {})
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._numbers = NumberEncoder()

@@ -88,6 +88,8 @@ def _summary(inspection: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "file", f"{file['path']}, {file['bytes']} bytes"
     layout = "" if file["layout"] is None else f" (layout {file['layout']})"
     yield "written by", f"{file['program']}{layout}"
+    if "scaled_by" in file:
+        yield "scaled by", f"{file['scaled_by']}: numbers and labels are in standard deviations from the mean"
     yield "options", inspection["options"] or "none"
     if inspection["predicts_only"]:
         who = (inspection["predicted_by"] or {"who": "champion"})["who"]
@@ -196,7 +198,8 @@ def run(configuration: Configuration) -> int:
             "inspect takes a model, and files of events to learn names from: onlineauto inspect m"
         )
     reading = {name: configuration.get(name) for name in READING if name in configuration.supplied}
-    workspace, run = load_any_model(model, REGISTRY.from_keywords(testonly=True, **reading))
+    flags = REGISTRY.from_keywords(testonly=True, **reading)
+    workspace, run = load_any_model(model, flags, allow_scaled=True)
     names = {int(number): name for number, name in run.get("names", ())}
     options = configuration[InspectOptions]
     is_vw = is_vw_model(model)
@@ -208,6 +211,8 @@ def run(configuration: Configuration) -> int:
             "layout": None if is_vw else VERSION,
         }
     }
+    if "numbers" in run.get("api", {}).get("own", {}):
+        content["file"]["scaled_by"] = str(run["api"].get("class"))
     content |= inspection(workspace, names=names, top=options.largest)
     lane = workspace.learner.champion_lane()
     unnamed = {weight["number"] - lane: weight for weight in content["top_weights"] if not weight["name"]}

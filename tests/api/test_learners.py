@@ -45,8 +45,9 @@ def colours(n: int, labels: tuple[Any, ...]) -> Pairs:
 def test_regression_finds_interactions() -> None:
     model = AutoMLRegressor().fit(prices(4000))
     assert "rooms*town" in model.champion.interactions
-    assert model.predict({"rooms": 4, "town": "Ulm"}) == pytest.approx(1120, abs=10)
-    assert model.predict({"rooms": 4, "town": "Bonn"}) == pytest.approx(1000, abs=10)
+    flat = {"rooms": 4, "old": False}
+    assert model.predict(flat | {"town": "Ulm"}) == pytest.approx(1120, abs=10)
+    assert model.predict(flat | {"town": "Bonn"}) == pytest.approx(1000, abs=10)
 
 
 def test_units_do_not_matter() -> None:
@@ -117,7 +118,7 @@ def test_labels_of_any_kind(labels: tuple[Any, ...]) -> None:
         model.learn(features, label)
     assert right > 700
     assert set(model.labels) == set(labels)
-    found = model.predict_proba({"colour": "c1"})
+    found = model.predict_proba({"colour": "c1", "size": 0.5})
     assert max(found, key=found.__getitem__) == labels[1]
     assert sum(found.values()) == pytest.approx(1)
     assert found[labels[1]] == pytest.approx(0.9, abs=0.1)
@@ -346,7 +347,7 @@ def test_predict_drops_the_label_column_and_warns_once_of_others(model: Any) -> 
         model.fit_table(frame, label="sise")
     model.fit_table(frame, label="size", weight="w")
     assert list(model.predict(frame)) == list(model.predict(frame[["rooms"]]))
-    with pytest.warns(UserWarning, match="rooms is missing; roms was in no frame of fit") as caught:
+    with pytest.warns(UserWarning, match="rooms is missing; roms was not learnt") as caught:
         model.predict(frame.rename(columns={"rooms": "roms"}))
     assert caught[0].filename == __file__
     model.predict(frame.rename(columns={"rooms": "roms"}))  # The second warning would be an error.
@@ -358,7 +359,7 @@ def test_a_loaded_model_has_the_columns_of_the_saved_one(model: Any) -> None:
     frame = pandas.DataFrame({"rooms": [1, 2, 3, 4] * 50, "w": 1.0, "size": [0, 0, 1, 1] * 50})
     loaded = type(model).load(saved(model.fit_table(frame, label="size", weight="w")))
     assert list(loaded.predict(frame)) == list(model.predict(frame))
-    with pytest.warns(UserWarning, match="rooms is missing; roms was in no frame of fit"):
+    with pytest.warns(UserWarning, match="rooms is missing; roms was not learnt"):
         loaded.predict(frame.rename(columns={"rooms": "roms"}))
 
 

@@ -165,6 +165,7 @@ def test_one_list_of_actions_is_that_of_all_contexts(actions: Any) -> None:
         bandit.predict(contexts, ["politics", "sports"])  # type: ignore[arg-type]
 
 
+@pytest.mark.filterwarnings("ignore:the names of features")
 def test_a_regressor_predicts_many_events_like_each() -> None:
     model = AutoMLRegressor().fit([({"x": i % 5, "y": "uv"[i % 2]}, float(i % 5)) for i in range(200)])
     rows: list[dict[str, Any]] = [{"x": 1, "y": "u"}, {"x": 4}, {}]

@@ -300,6 +300,17 @@ def test_rows_are_scored_without_columns_of_outcomes(run: Command, tmp_path: Pat
     assert set(found[0]) == set("vwxyz")
 
 
+def test_rows_without_a_label_are_predicted(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text('{"_label": 1, "age": 2}\n{"_label": 2, "age": 4}\n' * 50)
+    (tmp_path / "new.json").write_text('{"age": 3}\n{"age": 4}\n')
+    pq.write_table(pa.table({"age": [3, 4]}), tmp_path / "new.parquet")
+    run("log.json --json --names columns -f m.oam --quiet")
+    run("new.json --json -i m.oam -t -p json.txt --quiet")
+    run("new.parquet -i m.oam -t -p parquet.txt --quiet")
+    assert (tmp_path / "parquet.txt").read_text() == (tmp_path / "json.txt").read_text() != ""
+    assert "do not say which one is the label" in run("new.parquet -i m.oam", code=1).err
+
+
 @pytest.mark.usefixtures("scored")
 def test_choices_of_the_model_are_those_of_rows_that_have_fewer(run: Command, tmp_path: Path) -> None:
     few = pq.read_table(tmp_path / "log.parquet").slice(0, 2)

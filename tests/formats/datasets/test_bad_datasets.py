@@ -349,6 +349,6 @@ def test_rewards_that_are_all_missing_have_no_range() -> None:
     assert evidence_of(columns, table.to_batches()[0])["reward"] == "1 distinct value in 2 rows"
     costs = pa.table({"id": [1, 1, 2, 2], "cost": [0.5, None, None, 1.0], "p": [0.5, None, None, 0.5]})
     roles = {"rows": "actions", "event": "id", "actions": {}, "cost": "cost", "probability": "p"}
-    source = DatasetSource(pyarrow.dataset.dataset(costs), roles)
+    source = DatasetSource(pyarrow.dataset.dataset(costs), roles, predicts=True)
     learnt(source, cb_explore_adf=True)
-    assert source.like(source.description, predicts=True).columns() == columns_of(roles)
+    assert source.like(source.description).columns() == columns_of(roles)
