@@ -271,7 +271,7 @@ def _named_events(
     from onlineauto.formats.datasets.dataset_source import DatasetSource
 
     columns, learnt = dataset
-    source = DatasetSource(path, columns)
+    source = DatasetSource(path, columns, predicts=True)
     if learnt:
-        source = source.like(learnt, predicts=True)
+        source = source.like(learnt)
     return named_rows(source, configuration, problems, names=names)

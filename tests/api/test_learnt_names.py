@@ -25,7 +25,7 @@ def frame() -> Any:
 
 
 def by_frame(model: Any) -> Any:
-    return model.fit(frame(), label="price")
+    return model.fit_table(frame(), label="price")
 
 
 def by_rows(model: Any) -> Any:
@@ -106,7 +106,7 @@ def test_a_series_is_one_event(make: Any) -> None:
     table = frame()
     one, other = make(live_configs=1), make(live_configs=1)
     for model in (one, other):
-        model.fit(table, label="price")
+        model.fit_table(table, label="price")
     for at in range(40):
         one.learn(table.iloc[at], table.price[at])
         other.learn(ROWS[at], labels()[at])
@@ -114,7 +114,7 @@ def test_a_series_is_one_event(make: Any) -> None:
     assert one.explain(table.iloc[0]) == other.explain(ROWS[0])
     if make is AutoMLClassifier:
         assert one.predict_proba(table.iloc[0]) == other.predict_proba(ROWS[0])
-    categories = make(live_configs=1).fit(table.astype({"rooms": "category"}), label="price")
+    categories = make(live_configs=1).fit_table(table.astype({"rooms": "category"}), label="price")
     assert categories.predict(table.iloc[0]) == categories.predict(ROWS[0])
 
 
