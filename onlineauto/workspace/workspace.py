@@ -554,8 +554,6 @@ class Workspace(Locked):
 
     def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
         """Return the result of `use` for an event with the scores of its actions; see `interop.explain`."""
-        if self.semantics.notices_predicted:
-            raise OptionError("a model of --vw_exact changes when it predicts, as in Vowpal Wabbit")
         with self._lock:
             return use(self._asked.scored(event, self._runner.predicting()))
 
