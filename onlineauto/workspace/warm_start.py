@@ -161,6 +161,7 @@ def warm_start(
         workspace.follow_names(source.name_rules)
         begin_with(workspace, config, namespaces=names)
         _copy_champion(workspace, champion)
+        workspace.unseen_namespaces = full
 
 
 def challenge(
@@ -336,7 +337,7 @@ def _champion_of(source: Workspace) -> _Champion:
         sums_of_lanes=model.lanes[lanes][:, [NORM, WEIGHT]],
         shared=model.shared.copy(),
         sums=model.sums[0].copy(),
-        explored=int(source.learner.task.exploration.counts[LEARNT] or model.shared[T]),
+        explored=int(source.learner.task.exploration.counts[LEARNT] or model.shared[T] or model.sums[0, 1]),
         costs=source.learner.task.exploration.costs.copy(),
         errors=source.learner.task.exploration.errors.copy(),
     )
