@@ -103,7 +103,7 @@ def test_a_declared_namespace_that_no_event_has_is_reported(tmp_path: Path) -> N
     path = tmp_path / "vw.model"
     write_vw_model(Workspace(cb_explore_adf=True, vw_exact=True, quadratic="ua").fit(_texts()), path)
     bandit = AutoML().warm_start(path, namespaces=["user", "article", "zzz"])
-    with pytest.warns(UserWarning, match=r"^no event of the first 300 has the namespace zzz, .* article, .*user"):
+    with pytest.warns(UserWarning, match=r"^no event of the first 300 has the namespace zzz, .* article, "):
         bandit.fit(_texts())
     bandit.fit(_texts())  # without another warning
     AutoML().warm_start(path, namespaces=["user", "article"]).fit(_texts())

@@ -27,7 +27,7 @@ def test_quiet_is_taken_since_a_workspace_never_prints() -> None:
 
 def test_flags_of_output_are_ignored_with_one_warning() -> None:
     flags = "--audit -P 100 --invert_hash x --save_resume --cache -k"
-    with pytest.warns(UserWarning, match=r"^ignored in Python, .*--audit \(.*explain .*--save_resume") as caught:
+    with pytest.warns(UserWarning, match=r"^ignored in Python, .*--audit \(.*--save_resume") as caught:
         workspace = Workspace(f"{TEXT} {flags}")
     assert len(caught) == 1
     assert repr(workspace) == repr(Workspace(TEXT))
