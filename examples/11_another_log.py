@@ -28,7 +28,7 @@ print("with the right ones:", check_log(log, actions="kind", reward="click", pro
 found = Evaluation.from_frame(
     log,
     {"always watches": np.full(4000, "watches"), "uniform": np.full(4000, 1 / 3)},
-    action="kind",
+    actions="kind",
     probability="p",
     reward="click",
     reward_range=(0, 1),

@@ -15,7 +15,7 @@ from onlineauto.interop import event_text, from_dicts, from_frame
 from stones import stones
 
 frame = pandas.DataFrame([stone | {"price": price} for stone, price in stones(5000)])
-model = AutoMLRegressor(seed=1).fit(frame[:4000], label="price")
+model = AutoMLRegressor(seed=1).fit_table(frame[:4000], label="price")
 rest = frame[4000:].drop(columns="price")
 error = abs(model.predict_each(rest) - frame.price[4000:]).mean()
 print(f"logarithms of the last 1,000 prices: mean absolute error {error:.3f}")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import onlineauto
-from bench.publish.figures import DATA, read_run
-from bench.publish.pages import MARKED, PAGES, rendered
+from bench.publish.figures import DATA, MEAN, Figure, read_run, write
+from bench.publish.pages import LOGS, MARKED, PAGES, readme_quality, rendered, weak
 
 NUMBER = r"(?<![\w.])\d[\d,]*(?:\.\d+)?"
 FIGURES = (
@@ -42,10 +42,20 @@ def test_figures_are_those_of_the_files(path: Path) -> None:
     assert len(text.splitlines()) <= (150 if path.name == "README.md" else 120)
 
 
+def test_a_tie_to_the_printed_decimals_counts_in_readme_like_on_the_page(tmp_path: Path) -> None:
+    rewards = {("a", "onlineauto"): 0.9317, ("a", "no context"): 0.9323, ("b", "onlineauto"): 0.5}
+    rewards |= {("b", "no context"): 0.6, (MEAN, "onlineauto"): 0.7, (MEAN, "no context"): 0.8}
+    figures = [Figure(row, who, reward, reward, reward, "reward") for (row, who), reward in rewards.items()]
+    write(tmp_path / "logs.csv", figures)
+    assert readme_quality(tmp_path).splitlines()[-1].endswith("| 1 |")
+    assert "| a | **0.932** | **0.932** |" in LOGS.text(tmp_path)
+    assert "ahead in 1 of 2 rows: b by" in weak(LOGS, "on logs", tmp_path)
+
+
 def test_every_file_of_figures_is_in_a_page() -> None:
     names = {name for path in PAGES for _, name, _ in MARKED.findall(path.read_text("utf-8"))}
     later = {"logs-later", "logs-peers", "logs-peers-later"}  # in README, and in sentences
-    drawn = {"kinds-ratios", "partitions-ratios"}
+    drawn = {"partitions-ratios"}
     assert {path.stem for path in DATA.glob("*.csv")} <= names | later | drawn
 
 

@@ -57,13 +57,12 @@ class View:
     head: str = ""
     columns: tuple[str, ...] = ()
     ranges: bool = False
-    unit: str = ""
 
     def figures(self, folder: Path) -> dict[tuple[str, str], Figure]:
         """Return the figures by row and column."""
         found = [each for name in self.tables for each in read(name, folder)]
         kept = [each for each in found if each.column in (self.columns or [each.column])]
-        return {(each.row, each.column): each for each in kept if each.unit == (self.unit or each.unit)}
+        return {(each.row, each.column): each for each in kept}
 
     def text(self, folder: Path) -> str:
         """Return the table; the best of each row is bold."""
@@ -143,7 +142,7 @@ def run_of(sections: Sequence[str], packages: Sequence[str], folder: Path) -> st
 
 
 def readme_quality(folder: Path) -> str:
-    """Return README's table of quality."""
+    """Return README's table of quality: a log counts for each number that the logs' table prints bold."""
     found = LOGS.figures(folder)
     names = {
         "onlineauto": "onlineauto `--automl 4`: the ensemble",
@@ -158,7 +157,8 @@ def readme_quality(folder: Path) -> str:
             continue
         best = sum(
             (row, who) in found
-            and found[row, who].median >= max(each.median for (name, _), each in found.items() if name == row)
+            and number(found[row, who].median, found[row, who].unit)
+            == _best([each for (name, _), each in found.items() if name == row])
             for row in logs
         )
         spread = f"{mean.median:.3f} ({mean.low:.3f} to {mean.high:.3f})"
@@ -168,15 +168,17 @@ def readme_quality(folder: Path) -> str:
 
 def readme_speed(folder: Path) -> str:
     """Return README's table of speed."""
-    found = KINDS_RATIOS.figures(folder)
+    found = KINDS.figures(folder)
+    rows = dict.fromkeys(row for row, _ in found)
     lines = []
     for peer, what in (("VW `-q ::`", "VW with one model, `-q ::`"), ("VW `--automl 4`", "VW `--automl 4`")):
         cells = []
         for ours in OURS:
-            ratios = [each.median for (_, column), each in found.items() if column == f"{peer} / {ours}"]
+            ratios = [
+                found[row, peer].median / found[row, ours].median for row in rows if (row, peer) in found
+            ]
             cells.append(f"{number(min(ratios), RATIO)} to {number(max(ratios), RATIO)}" if ratios else "")
-        rows = len({row for row, _ in found})
-        lines.append([f"{what}: {rows} kinds of streams", *cells])
+        lines.append([f"{what}: {len(rows)} kinds of streams", *cells])
     singles = {**ONE.figures(folder), **FILES.figures(folder)}
     for (row, _), each in singles.items():
         if each.unit == RATIO and not row.startswith("exact"):
@@ -190,7 +192,6 @@ SERVICE_PEERS = ("vowpalwabbit", "fastapi", "uvicorn", "uvloop", "httptools")
 LOGS = View(("logs", "logs-peers"), "true reward")
 LATER = View(("logs-later", "logs-peers-later"), "true reward, second half")
 KINDS = View(("kinds",), "CPU µs an event")
-KINDS_RATIOS = View(("kinds-ratios",))
 ONE = View(("one-event",), "predict and learn one event, 8 actions", ranges=True)
 FILES = View(("files",), "", ranges=True)
 SERVICE = View(("service",), "by the number of connections")
@@ -223,7 +224,7 @@ RENDERED: dict[str, Callable[[Path], str]] = {
     "later-weak": partial(weak, LATER, "in the second half"),
     "regression-weak": partial(weak, TABLES["regression"], "on the whole stream"),
     "kinds-weak": partial(weak, KINDS, "in processor time"),
-    "service-weak": partial(weak, View(("service",), unit="pairs/s"), "by the number of connections"),
+    "service-weak": partial(weak, SERVICE, "by the number of connections"),
     "tuners-weak": partial(weak, TABLES["tuners"], "in regret"),
     "quality-run": partial(run_of, ("logs", "logs-peers", "acting", "regression"), QUALITY_PEERS),
     "speed-run": partial(

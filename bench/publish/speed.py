@@ -24,6 +24,8 @@ from bench.speed_kinds import __main__ as speed_kinds
 from bench.speed_kinds.streams import KINDS
 from datasets.generate import write
 
+RANK_SERVER = "onlineauto, a rank server"
+
 
 def kinds(given: Namespace) -> Tables:
     """Learn streams of several kinds."""
@@ -37,13 +39,7 @@ def kinds(given: Namespace) -> Tables:
         for kind in names
         for side in sides
     ]
-    ratios = []
-    for kind in names:
-        for over, under in itertools.product(("VW -q ::", "VW --automl 4"), ("ensemble", "champion")):
-            pairs = zip(taken[kind][over], taken[kind][under], strict=True)
-            ratio = [theirs[0]["cpu"] / ours[0]["cpu"] for theirs, ours in pairs]
-            ratios.append(figure(KINDS[kind].what, f"{sides[over]} / {sides[under]}", ratio, RATIO))
-    return {"kinds": costs, "kinds-ratios": ratios}
+    return {"kinds": costs}
 
 
 def one(given: Namespace) -> Tables:
@@ -144,6 +140,7 @@ def pairs(given: Namespace) -> Tables:
     """Load services with pairs of rank and reward."""
     sides: dict[str, Callable[..., Load]] = {
         "onlineauto": service.service,
+        RANK_SERVER: service.rank_server,
         "FastAPI and VW, no log": partial(service.peer, given.peers),
         "FastAPI and VW, with a log": partial(service.peer, given.peers, log=True),
         "VW's daemon, no HTTP": partial(service.daemon, given.peers),
@@ -161,13 +158,15 @@ def pairs(given: Namespace) -> Tables:
         "p50": ("a rank, median", "ms"),
         "p99": ("a rank, 99th percentile", "ms"),
     }
-    return {
-        "service": [
-            figure(f"{what}: {count}", who, [getattr(run, field) for run in taken[who, count]], unit)
-            for field, (what, unit) in fields.items()
-            for count, who in itertools.product(connections, sides)
-        ]
-    }
+    figures = [
+        figure(f"{what}: {count}", who, [getattr(run, field) for run in taken[who, count]], unit)
+        for field, (what, unit) in fields.items()
+        for count, who in itertools.product(connections, sides)
+    ]
+    for count in connections:
+        learner = [run.learner_us for run in taken[RANK_SERVER, count]]
+        figures.append(figure(f"CPU time a pair of its learner: {count}", RANK_SERVER, learner, "µs"))
+    return {"service": figures}
 
 
 def many_loops(given: Namespace) -> Tables:

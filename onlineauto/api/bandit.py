@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any, overload
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS, options_of_model
 from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decisions import Decisions, decide_many, encode_many
-from onlineauto.api.decisions.events import copy_context, cost_of, index_of, list_features
+from onlineauto.api.decisions.events import (
+    copy_context,
+    cost_of,
+    index_of,
+    learnt_columns,
+    list_features,
+    lists_of_actions,
+)
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
+from onlineauto.api.effects import effects_of_actions, largest_first, sample_rows
+from onlineauto.api.tables import is_frame, rows_of
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, outlier_message
 from onlineauto.engine.records.loop import Outlier
@@ -23,7 +32,7 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.identities import named
 from onlineauto.formats.mappings.values import plain
-from onlineauto.interop.explanation import as_rewards, explain
+from onlineauto.interop.explanation import as_rewards, explain, predicted_costs
 
 if TYPE_CHECKING:
     import os
@@ -35,6 +44,7 @@ if TYPE_CHECKING:
 
     from onlineauto.api.decisions.decisions import ManyDecisions
     from onlineauto.api.decisions.events import Actions, Features
+    from onlineauto.api.tables import Rows
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.formats.decisions.waiting import LearnAt
     from onlineauto.interop.explanation import Explanation
@@ -171,7 +181,8 @@ class AutoML(FromLogs):
             Features of the user or situation, as for `onlineauto.interop.from_dicts`: numbers, texts, truth
             values, lists of names and nested mappings, by namespace.
         actions : list of mappings, or mapping of id to mapping
-            Features of each action. `learn` reads them again, so do not change them in place.
+            Features of each action; an id is none, so give ``{"a7": {"article": "a7"}}`` to learn by id.
+            `learn` reads them again, so do not change them in place.
         event_id : str, optional
             The id of the decision; by default a unique one.
 
@@ -186,6 +197,11 @@ class AutoML(FromLogs):
             A feature is malformed, there are no actions, or a decision with this id waits already.
         OSError
             The log cannot be written; then no decision is made.
+
+        Warns
+        -----
+        UserWarning
+            All actions of one of the first 100 events have the same features, so they cannot be told apart.
 
         Examples
         --------
@@ -328,19 +344,19 @@ class AutoML(FromLogs):
     def predict(self, context: Features, actions: Actions) -> NDArray[np.float32]: ...
 
     @overload
-    def predict(
-        self, context: Sequence[Features], actions: Sequence[Actions]
-    ) -> list[NDArray[np.float32]]: ...
+    def predict(self, context: Rows, actions: Actions | Sequence[Actions]) -> list[NDArray[np.float32]]: ...
 
     def predict(self, context: Any, actions: Any) -> Any:
         """Return the probability of each action for one event or many. No decision is made or kept.
 
         Parameters
         ----------
-        context : mapping, or sequence of mappings
-            The context of an event, as for `rank`; or that of each event.
-        actions : list of mappings, or mapping of id to mapping; or a sequence of these
-            The actions of an event, as for `rank`; or those of each event.
+        context : mapping; or list of mappings, or frame of pandas, polars or Arrow
+            The context of an event, as for `rank`; or that of each event. Of a frame, only the columns count
+            that the model has learnt as the context, so it may also have those of actions and rewards.
+        actions : list of mappings, or mapping of id to mapping; or list of lists
+            The actions of an event, as for `rank`. For many events, a list of mappings has the actions of all
+            of them, and a list of lists those of each.
 
         Returns
         -------
@@ -349,23 +365,33 @@ class AutoML(FromLogs):
         Raises
         ------
         InputError
-            A feature is malformed, there are no actions, or contexts and actions differ in number.
+            A feature is malformed, there are no actions, contexts and lists of actions differ in number, or
+            the frame has no column that the model has learnt.
+
+        Warns
+        -----
+        UserWarning
+            The frame lacks columns that the model has learnt.
 
         Examples
         --------
         >>> bandit, articles = AutoML(), [{"article": "politics"}, {"article": "sports"}]
         >>> bandit.predict({"user": "tom"}, articles)
         array([0.5, 0.5], dtype=float32)
+        >>> bandit.predict([{"user": "tom"}, {"user": "ann"}], articles)
+        [array([0.5, 0.5], dtype=float32), array([0.5, 0.5], dtype=float32)]
         >>> bandit.predict([{"user": "tom"}, {"user": "ann"}], [articles, articles[:1]])
         [array([0.5, 0.5], dtype=float32), array([1.], dtype=float32)]
         """
-        if not isinstance(context, list | tuple):
+        has_columns = not isinstance(context, list | tuple | Mapping) and is_frame(context)
+        if not (has_columns or isinstance(context, list | tuple)):
             return self._workspace.predict(self._encoded(context, actions))
-        if not isinstance(actions, list | tuple) or len(actions) != len(context):
-            many = len(actions) if isinstance(actions, list | tuple) else type(actions).__name__
-            raise InputError(f"there are {len(context)} contexts, and actions of {many}: one list for each")
+        contexts = list(rows_of(context))
+        lists = lists_of_actions(actions, len(contexts))
+        if has_columns:
+            contexts = learnt_columns(contexts, lists, self._workspace)
         events = []
-        for index, (each, those) in enumerate(zip(context, actions, strict=True)):
+        for index, (each, those) in enumerate(zip(contexts, lists, strict=True)):
             try:
                 events.append(self._encoded(each, those))
             except InputError as error:
@@ -424,9 +450,74 @@ class AutoML(FromLogs):
                 row["action_id"] = action_id
         return found
 
+    def effects(self, contexts: Rows, actions: Actions) -> dict[str, Any]:
+        """Return how the predicted reward of each action depends on each feature: which features matter.
+
+        No decision is made or kept.
+
+        Parameters
+        ----------
+        contexts : sequence of mappings or frame
+            Usual contexts, such as some hundred that were learnt; up to 100 of them are used.
+        actions : list of mappings, or mapping of id to mapping
+            The actions, as for `rank`, the same for all contexts.
+
+        Returns
+        -------
+        dict
+            ``features`` has for each feature, the one with the largest effect first, its ``size``, up to nine
+            ``values``, and ``predictions``: float64[n_values, n_actions], the mean reward of each action in
+            the order of ``labels``, their ids. The size is the largest less the smallest reward in a
+            context over these values, as the mean over contexts, of the action for which that is largest.
+            ``user.age`` is the feature age of the namespace user;
+            ``actions.topic`` is one of actions: all actions that have it get the value.
+            `onlineauto.pictures.effects` draws it.
+
+        Raises
+        ------
+        InputError
+            There are no contexts or no actions, or a feature is malformed.
+        OptionError
+            The explorer has several models, such as ``"bag"``.
+
+        Source
+        ------
+        Partial dependence (Friedman, 2001); the size is that of individual conditional expectations
+        (Goldstein et al., 2015), so that effects that are opposite for two users do not cancel.
+
+        Examples
+        --------
+        >>> bandit = AutoML()
+        >>> for visit in range(400):
+        ...     context = {"user": ("tom", "ann")[visit % 2], "hour": visit % 24}
+        ...     choice = bandit.rank(context, {"a1": {"topic": "art"}, "b7": {"topic": "sports"}})
+        ...     bandit.learn(choice, reward=float((visit % 2 == 0) == (choice.action_id == "a1")))
+        >>> contexts = [{"user": ("tom", "ann")[visit % 2], "hour": visit % 24} for visit in range(100)]
+        >>> found = bandit.effects(contexts, {"a1": {"topic": "art"}, "b7": {"topic": "sports"}})
+        >>> next(iter(found["features"])), found["features"]["user"]["size"] > 0.8
+        ('user', True)
+        """
+        rows, listed = list(rows_of(contexts)), list_features(actions)
+        first = sample_rows(rows)[0]
+
+        def rewards(context: Features, those: list[Any]) -> NDArray[np.float64]:
+            return -predicted_costs(self._workspace, self._encode(copy_context(context), [*those]))
+
+        with self._lock:
+            rewards(first, listed)  # rejects actions that are malformed
+            found = effects_of_actions(rewards, rows, listed)
+        labels = [*actions] if isinstance(actions, Mapping) else [*range(len(listed))]
+        return {"predicts": "reward", "features": largest_first(found, outputs=True), "labels": labels}
+
     def _encoded(self, context: Features, actions: Actions) -> EncodedEvent:
         """Return an event, encoded, in which the values of identities are names."""
         copied, listed = copy_context(context), list_features(actions)
+        if self._left_to_compare:
+            self._compare(listed)
+        return self._encode(copied, listed)
+
+    def _encode(self, copied: dict[str, Any], listed: list[Features]) -> EncodedEvent:
+        """Return an event, encoded; see `_encoded`."""
         if identities := self._workspace.identities:
             copied, listed = named(copied, identities), [named(action, identities) for action in listed]
             self._decisions.note_identities(identities)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from onlineauto.api.champion import Champion
     from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.stream.source import Sources
     from onlineauto.pictures import Picture
     from onlineauto.workspace.save_load import ModelSource
 
@@ -124,8 +125,11 @@ class AutoModel:
     An operation of several steps holds `_lock`, the lock of the workspace, so threads may share a model.
     """
 
+    _workspace_class: ClassVar[type[Workspace]] = Workspace
     _measure: ClassVar[str] = "loss"
     """The quantity that reports average: ``"loss"``, or ``"reward"``, its negative."""
+    _table_call: ClassVar[str]
+    """The call of `fit_table`, for messages."""
 
     @property
     def _standardises(self) -> bool:
@@ -140,7 +144,7 @@ class AutoModel:
             arguments["experimental_full_name_interactions"] = [
                 interaction.replace("*", "|") for interaction in begin_with
             ]
-        self._workspace = Workspace(**arguments)
+        self._workspace = self._workspace_class(**arguments)
         check_options(self._workspace.configuration)
         self._tally = LossTally()
         self._history: deque[Entry] = deque(maxlen=HISTORY)
@@ -280,26 +284,32 @@ class AutoModel:
         n_events: int | None = None,
         text_format: str | None = None,
         problems: Diagnostics | None = None,
-    ) -> None:
-        """Learn from a source."""
-        source = check_source(source)
+    ) -> Self:
+        """Learn from a source, and return self."""
+        source = check_source(source, table_call=self._table_call)
         total, unit = size_of(source) if n_events is None else (n_events, "events")
-        problems, before, events = problems or Diagnostics(), self._tally.events, 0
+        problems, before = problems or Diagnostics(), self._tally.events
         with progress_bar(show=progress, total=total, unit=unit) as bar:
             feed = Feed(
                 event_of=self._event_of, advance=bar.advance, watched=bar.shown, text_format=text_format
             )
-            run = Run(self._workspace, source)
-            run.read, run.diagnostics = feed, problems
-            for block, outcomes in run:
-                events += len(block)
-                with self._lock:
-                    self._tally.add_block(outcomes)
-        self._workspace.diagnostics.add(problems)
+            n_events = self._learn_source(source, feed, problems)
         if self._tally.events == before:
-            raise nothing_learnt(self._workspace, feed, problems, events=events)
+            raise nothing_learnt(self._workspace, feed, problems, events=n_events)
         if problems.total:
             warnings.warn(problems.summary(), UserWarning, stacklevel=3)
+        return self
+
+    def _learn_source(self, source: Sources, feed: Feed, problems: Diagnostics) -> int:
+        """Learn the events of a source, and return their number."""
+        run, n_events = Run(self._workspace, source), 0
+        run.read, run.diagnostics = feed, problems
+        for block, outcomes in run:
+            n_events += len(block)
+            with self._lock:
+                self._tally.add_block(outcomes)
+        self._workspace.diagnostics.add(problems)
+        return n_events
 
     # -- models ----------------------------------------------------------------------------------------
 
@@ -328,7 +338,7 @@ class AutoModel:
                 "history": msgspec.to_builtins(list(self._history)),
                 "own": self._extra_state(),
             }
-            save_model(self._workspace.state(copy=False), target, run={"api": content})
+            save_model(Workspace.state(self._workspace, copy=False), target, run={"api": content})
 
     @classmethod
     def load(cls, source: ModelSource) -> Self:
@@ -339,7 +349,8 @@ class AutoModel:
                 f"{name} is one of Vowpal Wabbit: AutoML().warm_start(…) begins with it, and "
                 "onlineauto.interop.read_vw_model(…) continues with it unchanged"
             )
-        workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
+        flags = REGISTRY.from_keywords()
+        workspace, run = load_model(cls._workspace_class, source, flags, allow_scaled=True)
         content = run.get("api") or {}
         if content.get("class") != cls.__name__:
             known = str(content.get("class", "Workspace"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
 import msgspec
@@ -12,6 +11,7 @@ import numpy as np
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
 from onlineauto.api.champion import champion_of
 from onlineauto.api.single_lines import SingleLines
+from onlineauto.api.tables import mapping_of
 from onlineauto.engine.ensemble.class_ensemble import ClassEnsemble
 from onlineauto.engine.ensemble.member import Sizes
 from onlineauto.engine.ensemble.options import EnsembleOptions
@@ -22,9 +22,10 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.mappings.values import plain, whole_number
 from onlineauto.state.stored import Stored
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Hashable, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
@@ -60,9 +61,9 @@ class AutoMLClassifier(SingleLines):
     ...     colour = ("red", "green", "blue")[number % 3]
     ...     label = {"red": "stop", "green": "go"}.get(colour, "wait")
     ...     model.learn({"colour": colour, "size": number}, label)
-    >>> model.predict({"colour": "green"}), model.labels
+    >>> model.predict({"colour": "green", "size": 7}), model.labels
     ('go', ['stop', 'go', 'wait'])
-    >>> round(sum(model.predict_proba({"colour": "blue"}).values()), 6)
+    >>> round(sum(model.predict_proba({"colour": "blue", "size": 7}).values()), 6)
     1.0
 
     Parameters
@@ -144,7 +145,7 @@ class AutoMLClassifier(SingleLines):
 
         Parameters
         ----------
-        features : mapping, or sequence of mappings, frame or matrix
+        features : mapping or Series, or sequence of mappings, frame or matrix
             The features of an event, as for `learn`; or those of each event.
 
         Raises
@@ -158,11 +159,12 @@ class AutoMLClassifier(SingleLines):
         >>> model.predict({"x": -1}), model.predict([{"x": 1}, {"x": -1}])
         ('no', ['yes', 'no'])
         """
-        if isinstance(features, Mapping):
-            probabilities = self.predict_proba(features)
+        if (one := mapping_of(features)) is not None:
+            probabilities = self._chances_of_one(self._columns.one(one))
             return max(probabilities, key=probabilities.__getitem__) if probabilities else None
+        rows = self._columns.rows(features)
         with self._lock:
-            probability, labels = self.predict_proba(features), self.labels
+            probability, labels = self._respond(rows), self.labels
         return (
             [labels[code] for code in probability.argmax(axis=1).tolist()]
             if labels
@@ -180,7 +182,7 @@ class AutoMLClassifier(SingleLines):
 
         Parameters
         ----------
-        features : mapping, or sequence of mappings, frame or matrix
+        features : mapping or Series, or sequence of mappings, frame or matrix
             The features of an event, as for `learn`; or those of each event.
 
         Returns
@@ -193,17 +195,23 @@ class AutoMLClassifier(SingleLines):
         InputError
             The features are not valid for `learn`.
         """
-        if isinstance(features, Mapping):
-            with self._lock:
-                if not self._codes:
-                    return {}
-                event = {"context": self._encode(features)}
-                searched = None
-                if self._is_searched:
-                    searched = self._chances(self._workspace.predict(event))
-                [row] = self._run_one(event, -1, searched).tolist()
-                return dict(zip(self._codes, row, strict=True))
-        rows = self._columns.rows(features)
+        if (one := mapping_of(features)) is not None:
+            return self._chances_of_one(self._columns.one(one))
+        return self._respond(self._columns.rows(features))
+
+    def _chances_of_one(self, features: Features) -> dict[Any, float]:
+        """Return the probability of each label for one event."""
+        with self._lock:
+            if not self._codes:
+                return {}
+            event = {"context": self._encode(features)}
+            searched = None
+            if self._is_searched:
+                searched = self._chances(Workspace.predict(self._workspace, event))
+            [row] = self._run_one(event, -1, searched).tolist()
+            return dict(zip(self._codes, row, strict=True))
+
+    def _respond(self, rows: Sequence[Any]) -> NDArray[np.float64]:
         with self._lock:
             if not self._codes or not rows:
                 return np.empty((len(rows), len(self._codes)))
@@ -214,9 +222,6 @@ class AutoMLClassifier(SingleLines):
             return self._ensemble.run(block, searched=searched)
 
     _predicts: ClassVar[str] = "probability"
-
-    def _respond(self, rows: Rows) -> NDArray[np.float64]:
-        return self.predict_proba(rows)
 
     @property
     def _output_labels(self) -> list[dict[str, Any]]:

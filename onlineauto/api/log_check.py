@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -437,7 +437,12 @@ class LogCheck:
                 taken = {str(time), *chain.from_iterable(map(listed, names))}
                 columns["context"] = [name for name in read.names if name not in taken]
         rest = {name: value for name, value in options.items() if name not in _COLUMNS}
-        return list(from_frame(frame, **columns, problems=self.diagnostics, strict=False)), rest
+        try:
+            return list(from_frame(frame, **columns, problems=self.diagnostics, strict=False)), rest
+        except InputError as error:
+            if time is None and (named := _column_of_times(frame, str(error))):
+                raise InputError(f"{error}; if rows are in its order: check_log(…, time={named!r})") from None
+            raise
 
     def open(self, path: Path) -> BinaryIO:
         """Check the lines of a log in dsjson, and return its decisions, joined with later rewards."""
@@ -680,6 +685,13 @@ def _by_presence(values: _Values, n: float, total: float, squares: float) -> flo
     _, _, c, cc, _ = values.sums
     within = cc - c * c / present + (squares - cc) - (total - c) ** 2 / absent
     return float(1 - within / (squares - total * total / n))
+
+
+def _column_of_times(frame: Any, message: str) -> str | None:
+    """Return the first column of dates or times that a message names."""
+    columns = FrameColumns(frame)
+    named = (name for name in columns.names if f" {name}: " in message)
+    return next((name for name in named if any(isinstance(v, date) for v in columns.values(name))), None)
 
 
 def _time_of(text: str | None) -> datetime | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
@@ -13,6 +12,7 @@ from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
 from onlineauto.api.lags import Lags
 from onlineauto.api.numbers import Moments, TypicalSize, as_float
 from onlineauto.api.single_lines import SingleLines
+from onlineauto.api.tables import mapping_of
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, short_repr
 from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
@@ -21,6 +21,7 @@ from onlineauto.features.options import MOST_LAGS
 from onlineauto.formats.mappings.event_kernels import LARGE
 from onlineauto.formats.mappings.identities import named
 from onlineauto.formats.mappings.values import plain
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -130,7 +131,7 @@ class AutoMLRegressor(SingleLines):
 
         Parameters
         ----------
-        features : mapping, or sequence of mappings, frame or matrix
+        features : mapping or Series, or sequence of mappings, frame or matrix
             The features of an event, as for `learn`; or those of each event.
 
         Returns
@@ -148,15 +149,15 @@ class AutoMLRegressor(SingleLines):
         >>> model.predict({"rooms": 1}), model.predict([{"rooms": 1}, {"rooms": 1}])
         (300.0, array([300., 300.]))
         """
-        if isinstance(features, Mapping):
+        if (one := mapping_of(features)) is not None:
+            one = self._columns.one(one)
             with self._lock:
-                event = {"context": self._encode(self._complete(features))}
-                return self._natural(float(self._workspace.predict(event)[0]))
-        return self._predict_rows(features, awaits=True)
+                event = {"context": self._encode(self._complete(one))}
+                return self._natural(float(Workspace.predict(self._workspace, event)[0]))
+        return self._predict_rows(self._columns.rows(features), awaits=True)
 
-    def _predict_rows(self, features: Rows, *, awaits: bool) -> NDArray[np.float64]:
+    def _predict_rows(self, rows: Sequence[Any], *, awaits: bool) -> NDArray[np.float64]:
         """Return the labels of many events; `awaits` says that their labels may be learnt later."""
-        rows = self._columns.rows(features)
         if not rows:
             return np.empty(0)
         with self._lock:
@@ -165,7 +166,7 @@ class AutoMLRegressor(SingleLines):
             predicted = self._workspace.predict_block(self._block_of(rows)).prediction.astype(float)
             return np.clip(mean + unit * predicted, low, high)
 
-    def _respond(self, rows: Rows) -> NDArray[np.float64]:
+    def _respond(self, rows: Sequence[Any]) -> NDArray[np.float64]:
         return self._predict_rows(rows, awaits=False)[:, np.newaxis]
 
     @property

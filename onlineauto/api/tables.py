@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
 
-from onlineauto.errors import EventTypeError, InputError, short_repr
+from onlineauto.errors import EventTypeError, InputError, kind_of, short_repr
 from onlineauto.formats.datasets.arrow_arrays import arrow_errors
 from onlineauto.formats.datasets.frame import FrameColumns
 from onlineauto.formats.mappings.identities import identity
@@ -18,7 +19,7 @@ from onlineauto.formats.mappings.values import is_sequence
 from onlineauto.workspace.names import is_utf8
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 
 def is_frame(source: object) -> bool:
@@ -92,18 +93,43 @@ def rows_of(rows: Any) -> Iterable[Any]:
     return rows
 
 
+def mapping_of(features: Any) -> Mapping[Any, Any] | None:
+    """Return the features of one event, a mapping or a row of a pandas frame; None for other objects."""
+    mapping: Mapping[Any, Any] | None = None
+    if type(features) is dict or isinstance(features, Mapping):
+        mapping = features
+    elif hasattr(features, "to_frame") and hasattr(features, "index"):  # a Series
+        [mapping] = rows_of(features.to_frame().T)
+    return mapping
+
+
+_SURE: Final = 100
+"""Number of mappings with the same names after which other names are unusual."""
+_MOST_WARNED: Final = 20
+"""Maximum number of names of which a model warns."""
+
+
 @dataclass
 class LearntColumns:
-    """The columns of the frames that a model has learnt."""
+    """The columns of the frames that a model has learnt, and the names that all its mappings have.
+
+    `same` is the number of mappings that had these `names`, -1 once another one had others.
+    """
 
     features: frozenset[str] = frozenset()
     targets: frozenset[str] = frozenset()  # Columns of labels and weights.
-    has_warned: bool = False
+    names: frozenset[str] = frozenset()
+    same: int = 0
+    warned: set[str] = field(default_factory=set)
 
     def learn(self, frame: Any, *, without: Iterable[str | None] = ()) -> None:
         """Add the columns of a frame; those of labels and weights are `without`."""
         targets = frozenset(str(name) for name in without if name is not None)
         features = frozenset(names_of_columns(frame)) - targets
+        if self.same and self.names != features:
+            self.forget_names()
+        elif not self.same:
+            self.names, self.same = features, _SURE
         self.features = (self.features | features) - targets
         self.targets = (self.targets | targets) - features
 
@@ -111,49 +137,91 @@ class LearntColumns:
         """Add the columns of labels and weights of a dataset."""
         self.targets |= {name for name in names if name is not None}
 
-    def state(self) -> dict[str, list[str]]:
-        """Return the names that UTF-8 can encode, for a model file."""
-        return {
-            "features": sorted(filter(is_utf8, self.features)),
-            "targets": sorted(filter(is_utf8, self.targets)),
-        }
+    def forget_names(self) -> None:
+        """Note that learnt mappings have different names, so that no name is unusual."""
+        self.names, self.same = frozenset(), -1
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Restore the result of `state`; files without it have no names."""
-        names = msgspec.convert(state, dict[str, frozenset[str]])
-        self.features, self.targets = names.get("features", self.features), names.get("targets", self.targets)
+    def note(self, features: Mapping[Any, Any]) -> None:
+        """Count a learnt mapping."""
+        if self.same < 0:
+            return
+        if features.keys() != self.names:
+            if self.same or not all(isinstance(name, str) for name in features):
+                self.forget_names()
+                return
+            self.names = frozenset(features)
+        self.same += 1
+
+    def state(self) -> dict[str, Any]:
+        """Return the names that UTF-8 can encode, for a model file."""
+        names: dict[str, Any] = {
+            name: sorted(filter(is_utf8, getattr(self, name))) for name in ("features", "targets", "names")
+        }
+        return names | {"same": self.same if all(map(is_utf8, self.names)) else -1}
+
+    def restore(self, state: object) -> None:
+        """Restore the result of `state`; in files without it, the names of mappings are not known."""
+        stored = msgspec.convert(state, dict[str, Any])
+        self.same = msgspec.convert(stored.get("same", -1), int)
+        for name in ("features", "targets", "names"):
+            setattr(self, name, msgspec.convert(stored.get(name, ()), frozenset[str]))
+
+    def without_targets(self, features: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        """Return features without labels and weights."""
+        if features.keys().isdisjoint(self.targets):
+            return features
+        return {name: value for name, value in features.items() if name not in self.targets}
+
+    def one(self, features: Mapping[Any, Any], *, stacklevel: int = 4) -> Mapping[Any, Any]:
+        """Return the features of an event without labels and weights; warn of names that differ."""
+        if features.keys() == self.names:
+            return features
+        features = self.without_targets(features)
+        if features and self.same >= _SURE:
+            self._compare(frozenset(map(str, features)), self.names, stacklevel)
+        return features
+
+    def _compare(self, names: frozenset[str], learnt: frozenset[str], stacklevel: int) -> None:
+        """Warn of names that are missing or new, once of each."""
+        unusual = sorted((names ^ learnt) - self.warned)[: _MOST_WARNED - len(self.warned)]
+        if not unusual:
+            return
+        self.warned.update(unusual)
+        missing = ", ".join(name for name in unusual if name in learnt)
+        new = ", ".join(name for name in unusual if name in names)
+        parts = [f"{missing} is missing"] * bool(missing) + [f"{new} was not learnt"] * bool(new)
+        warnings.warn(f"the names of features: {'; '.join(parts)}", UserWarning, stacklevel=stacklevel)
 
     def rows(self, source: Any) -> list[Any]:
-        """Return the rows of a source without labels and weights; warn once of columns that differ."""
+        """Return the rows of a source without labels and weights; warn of names that differ."""
         rows = list(rows_of(source))
-        if not (self.features or self.targets) or not is_frame(source):
+        if not is_frame(source):
+            for i, row in enumerate(rows):
+                rows[i] = self.one(row, stacklevel=5) if isinstance(row, Mapping) else row
             return rows
         names = frozenset(names_of_columns(source))
-        others = names - self.features - self.targets if self.features else frozenset[str]()
-        absent = self.features - names
-        if (others or absent) and not self.has_warned:
-            self.has_warned = True
-            parts = [f"{', '.join(sorted(absent))} is missing"] * bool(absent)
-            parts += [f"{', '.join(sorted(others))} was in no frame of fit"] * bool(others)
-            warnings.warn(f"columns of the frame: {'; '.join(parts)}", UserWarning, stacklevel=4)
+        if learnt := self.features or (self.names if self.same >= _SURE else frozenset()):
+            self._compare(names - self.targets, learnt, 4)
         for name in names & self.targets:
             for row in rows:
                 del row[name]
         return rows
 
+    def one_row(self, features: Any) -> Mapping[Any, Any]:
+        """Return the features of an event, which may be a Series or a frame of one row."""
+        one = mapping_of(features)
+        if one is None and is_frame(features) and features.shape[0] == 1:
+            [one] = rows_of(features)
+        if one is None:
+            raise InputError(f"explain takes one event, not {kind_of(features)}: frame.iloc[0].to_dict()")
+        return self.one(one, stacklevel=5)
 
-def labelled_rows(
-    source: Any, y: Any, sample_weight: Any, *, columns: Mapping[str, str | None]
-) -> list[TableEvent]:
+
+def labelled_rows(source: Any, y: Any, sample_weight: Any) -> list[TableEvent]:
     """Return the events of ``fit(X, y, sample_weight=…)``."""
-    for name, column in columns.items():
-        if column is not None:
-            raise InputError(
-                f"{name} names a column of a frame; give either fit(frame, label=…) or fit(X, y)"
-            )
     if y is None:
         raise InputError(
-            "sample_weight goes with y: fit(X, y, sample_weight=…); a frame has weight=…, the name of a "
+            "sample_weight goes with y: fit(X, y, sample_weight=…); fit_table(frame, weight=…) names a "
             "column, and an iterable has events of features, label and weight"
         )
     _check_column("y", y, "the labels of the rows", named="label")
@@ -174,7 +242,7 @@ def _check_column(name: str, values: Any, noun: str, *, named: str) -> None:
     """Reject values that are not a sequence with one value for each row."""
     kind, shape, hint = type(values).__name__, getattr(values, "shape", ()), ""
     if isinstance(values, str):
-        hint = f"; to name a column: fit(frame, {named}={values!r})"
+        hint = f"; to name a column: fit_table(frame, {named}={values!r})"
     elif len(shape) > 1:
         kind, hint = f"{kind} of shape {tuple(shape)}", ": give one of its columns"
     elif is_sequence(values):
@@ -192,14 +260,38 @@ def _as_list(values: Any) -> list[Any]:
         return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
+def examples_or_blocks(source: Any) -> tuple[Iterator[TableEvent], Any]:
+    """Return the examples of a source and None, or no examples and the source for `Feed`."""
+    if source is None or isinstance(source, str | bytes) or not isinstance(source, Iterable):
+        return iter(()), source
+    if hasattr(source, "read"):
+        return iter(()), source
+    items = iter(source)
+    beginning = list(islice(items, 1))
+    items, first = chain(beginning, items), beginning[0] if beginning else None
+    if isinstance(first, Mapping) or (isinstance(first, tuple | list) and len(first) in (2, 3)):
+        return map(_example, items), ()
+    return iter(()), items
+
+
+def _example(item: Any) -> TableEvent:
+    """Return an item of an iterable as an example; invalid items are rejected when they are learnt."""
+    if isinstance(item, Mapping):
+        return TableEvent(item.get("context", {}), item.get("label"), item.get("weight", 1.0))
+    if isinstance(item, tuple | list) and len(item) in (2, 3):
+        return TableEvent(*item)
+    return TableEvent(item, 0)  # `_encode` rejects the features
+
+
 def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[TableEvent]:
     """Yield the rows of a frame."""
     columns = names_of_columns(frame)
     for name, column in (("label", label), ("weight", weight)):
         if str(column) not in columns and (column is not None or name == "label"):
+            missing = "" if column is None else f"there is no column {str(column)!r}: "
             raise InputError(
-                f"fit(frame, {name}=…) names one of its columns: {', '.join(columns)}; or fit(X, y) has "
-                "separate labels"
+                f"{missing}fit_table(frame, {name}=…) names one of its columns: {', '.join(columns)}; or "
+                "fit(X, y) has separate labels"
             )
     for values in FrameColumns(frame).rows():
         y = values.pop(str(label))

@@ -439,9 +439,8 @@ def _sources(
     if inputs.data and all(map(is_dataset, inputs.data)):
         from onlineauto.formats.datasets.dataset_source import DatasetSource
 
-        source = DatasetSource(inputs.data, inputs.columns)
-        if learnt is not None:
-            source = source.like(learnt, predicts=configuration[RunOptions].testonly)
+        source = DatasetSource(inputs.data, inputs.columns, predicts=configuration[RunOptions].testonly)
+        source = source if learnt is None else source.like(learnt)
         source.open(event_rules(configuration))
         return source
     sources = [_source(path, interrupt, files) for path in inputs.data or ("-",)]

@@ -232,12 +232,14 @@ Examples:
         "inspect",
         "Usage: onlineauto inspect [options] MODEL [FILE ...]",
         "Show what a model is: its options, history, namespaces, live configs and largest weights. Weights "
-        "have names if files of events follow, or if the model was learnt with --invert_hash.",
+        "have names if files of events (text, JSON or Parquet) follow, or if the model was learnt with "
+        "--invert_hash.",
         """\
 Examples:
   onlineauto inspect my.model
-  onlineauto inspect my.model events.txt --largest 50 --format markdown""",
-        options=("format", "largest", *READING),
+  onlineauto inspect my.model events.txt --largest 50 --format markdown
+  onlineauto inspect my.model logs.parquet --columns columns.toml""",
+        options=("format", "largest", "columns", *READING),
     ),
     "merge": _common(
         "merge",

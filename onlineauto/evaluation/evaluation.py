@@ -186,7 +186,7 @@ class Evaluation:
         frame: Any,
         policies: Mapping[str, PolicyColumn],
         *,
-        action: str,
+        actions: str,
         probability: str,
         reward: str | None = None,
         cost: str | None = None,
@@ -199,11 +199,15 @@ class Evaluation:
     ) -> FrameEvaluation:
         r"""Evaluate policies on decisions that any program has logged, one in each row of a frame.
 
+        The estimate is self-normalised: Σ w·r / Σ w, where r is the reward and w the policy's probability of
+        the logged action over its propensity.
+
         A policy is one of these, for all rows of the frame:
 
         * the name of a column, an array, or a function that takes the frame and returns an array: floats are
-          the policy's probabilities of the logged action; rows of floats are those of all `choices`, in
-          order; anything else is the action that the policy takes;
+          the policy's probabilities of the logged action; rows of floats, as from
+          `AutoML.predict`, are those of all `choices`, in order; anything else is the action that the policy
+          takes;
         * a mapping of each action to the column, or array, of its probabilities, or a frame of such columns.
 
         Floats that all equal actions are rejected, since they may be either.
@@ -214,7 +218,7 @@ class Evaluation:
             The logged decisions. Rows without an action or a reward are left out and counted.
         policies : mapping of str to policy
             The policies, by name. They must not depend on rewards of the same or of later rows.
-        action, probability : str
+        actions, probability : str
             Columns of the logged action and of its propensity, above 0 and at most 1.
         reward, cost : str
             Column of rewards, or of costs.
@@ -253,10 +257,10 @@ class Evaluation:
         >>> frame = {"shown": shown, "click": draw.random(4000) < 0.1 + 0.1 * shown, "p": np.full(4000, 0.5)}
         >>> policies = {"always 0": np.full(4000, 0), "always 1": np.full(4000, 1)}
         >>> found = Evaluation.from_frame(
-        ...     frame, policies, action="shown", reward="click", probability="p", reward_range=(0, 1)
+        ...     frame, policies, actions="shown", reward="click", probability="p", reward_range=(0, 1)
         ... )
-        >>> [(value.policy, round(value.estimate.value, 2), value.worse_than) for value in found.values[1:]]
-        [('always 0', 0.1, ('(as logged)', 'always 1')), ('always 1', 0.21, ())]
+        >>> round(found["always 1"].estimate.value, 2), found["always 0"].worse_than
+        (0.21, ('(as logged)', 'always 1'))
         >>> found.best
         ('always 1',)
 
@@ -279,7 +283,7 @@ class Evaluation:
         sign = 1.0 if cost is None else -1.0
         log = FrameLog(
             frame,
-            action=action,
+            actions=actions,
             reward=str(reward if cost is None else cost),
             probability=probability,
             time=time,
@@ -327,22 +331,28 @@ class Evaluation:
         """Return the values of all policies, over the events so far."""
         return [self._value(name, evidence) for name, evidence in self._evidence.items()]
 
-    def warnings(self) -> Iterator[str]:
-        """Yield a sentence for each reason to doubt the values so far."""
+    def warnings(self) -> list[str]:
+        """Return a sentence for each reason to doubt the values so far."""
+        reasons = []
         scale = self._evidence[next(iter(self.policies))].floored
         beyond = int(scale[OUTSIDE] - scale[BELOW])
         if self._given_floor and scale[BELOW]:
-            yield f"{int(scale[BELOW])} events were logged with less than the least probability given"
+            reasons.append(
+                f"{int(scale[BELOW])} events were logged with less than the least probability given"
+            )
         if self._given_range and beyond:
-            yield f"{beyond} costs were outside the given range; the intervals use its bounds instead"
+            reasons.append(
+                f"{beyond} costs were outside the given range; the intervals use its bounds instead"
+            )
         for policy, evidence in self._evidence.items():
             for name, way in (("IPS", IPS), ("SNIPS", SNIPS), ("DR", DR)):
                 low, high = bounds_of(evidence, way, self._alpha)
                 if low > high:
-                    yield (
+                    reasons.append(
                         f"{policy}: by {name} no cost is possible, so a feature tells which action was "
                         "logged, or actions were chosen by other probabilities than the logged ones"
                     )
+        return reasons
 
     def _refuse_missing(self, lines: Sequence[int], n: int) -> None:
         """Reject a log in which `n` lines lack a propensity; `lines` are the first of them."""
@@ -440,7 +450,10 @@ def _check(
     rules: Sequence[Mapping[str, str | int | bool]] = []
     for name, policy in policies.items():
         if not isinstance(policy, Workspace):
-            raise InputError(f"{name}: a policy is a Workspace, not {kind_of(policy)}")
+            raise InputError(
+                f"{name}: a policy is a Workspace, not {kind_of(policy)}; Evaluation.from_frame takes "
+                "columns and arrays, for a log in a frame"
+            )
         if policy.kind not in ("cb_adf", "cb_explore_adf"):
             raise OptionError(f"{name}: a policy to evaluate is one of --cb_explore_adf or --cb_adf")
         if policy.learner.task.exploration.samples:

@@ -1,7 +1,8 @@
 """``FrameEvaluation``: the values of policies from a frame of logged decisions, and the set of best ones.
 
 Let w = π(a)/p be a policy's probability of the logged action over its propensity, and r the reward. The value
-of a policy is the mean of w·r, and its interval that of the self-normalised estimate of `Evaluation`.
+of a policy is the expectation of w·r. Its estimate is self-normalised, Σ w·r / Σ w, and its interval is that
+of the self-normalised estimate of `Evaluation`.
 
 **Pairs.** The difference of two policies is estimated on the same rows. With c, the mean reward of earlier
 rows, (w₁ - w₀)(r - c) has the difference of the two values as its mean. Its size is at most the range of
@@ -45,7 +46,7 @@ from onlineauto.evaluation.evaluation import LOGGED, Bounded
 from onlineauto.evaluation.frame_log import FrameLog, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -70,7 +71,7 @@ class FrameValue:
     policy : str
         Name of the policy.
     estimate : Bounded
-        Mean reward; mean cost, if costs are given.
+        Mean reward by self-normalised scoring; mean cost, if costs are given.
     worse_than : tuple of str
         Policies that are proved to be better; empty for a policy of the set of best ones.
     effective_sample_size : float
@@ -126,7 +127,7 @@ class FrameEvaluation:
     Attributes
     ----------
     values : list of FrameValue
-        Of the logging policy, then of all others.
+        Of the logging policy, then of all others; ``evaluation["greedy"]`` is that of one policy.
     best : tuple of str
         The policies that no other is proved to be better than. With probability 1 - `alpha`, the best policy
         is among them after every row at once.
@@ -168,6 +169,17 @@ class FrameEvaluation:
         self.best = self.history[-1].best
         self.values = [self._value(name) for name in self._targets]
 
+    def __getitem__(self, policy: str) -> FrameValue:
+        """Return the value of the policy with a name.
+
+        Raises
+        ------
+        OptionError
+            If there is no such policy.
+        """
+        self._refuse_unknown(policy)
+        return self.values[list(self._targets).index(policy)]
+
     def difference(self, policy: str, other: str) -> Bounded:
         """Return how much higher the mean reward, or cost, of one policy is than that of another.
 
@@ -178,35 +190,41 @@ class FrameEvaluation:
         OptionError
             If there is no such policy.
         """
-        for name in (policy, other):
-            if name not in self._targets:
-                raise OptionError(f"there is no policy {name!r}; there are {', '.join(self._targets)}")
+        self._refuse_unknown(policy, other)
         low, high = self._difference(policy, other, len(self._ends) - 1)
         return self._signed(self._estimate(policy) - self._estimate(other), low, high)
 
-    def warnings(self) -> Iterator[str]:
-        """Yield a sentence for each reason to doubt the values."""
+    def warnings(self) -> list[str]:
+        """Return a sentence for each reason to doubt the values."""
+        reasons = []
         if self.skipped:
-            yield f"{self.skipped:,} of {self._log.n_rows:,} rows have no action or no reward: left out"
+            reasons.append(
+                f"{self.skipped:,} of {self._log.n_rows:,} rows have no action or no reward: left out"
+            )
         if self._known.beyond:
-            yield f"{self._known.beyond:,} {self._unit}s are outside the given range: taken as its bounds"
+            reasons.append(
+                f"{self._known.beyond:,} {self._unit}s are outside the given range: taken as its bounds"
+            )
         if self._known.below:
-            yield f"{self._known.below:,} rows were logged with less than the least probability given"
+            reasons.append(
+                f"{self._known.below:,} rows were logged with less than the least probability given"
+            )
         for value in self.values:
             if not value.is_supported:
-                yield (
+                reasons.append(
                     f"{value.policy}: its weights have the mean {value.mean_weight:.3g}, not 1: propensities "
                     "are not those of the log, or the log could not choose what the policy chooses"
                 )
             elif value.effective_sample_size < max(_FEW, 0.01 * self.events):
                 row, weight = value.largest_weights[0]
-                yield (
+                reasons.append(
                     f"{value.policy}: {self.events:,} rows say as much as {value.effective_sample_size:,.0f} "
                     f"of its own; row {row} alone counts {weight:,.3g}"
                 )
             if value.never_logged:
                 actions = ", ".join(f"{action!r} ({p:.1%})" for action, p in value.never_logged.items())
-                yield f"{value.policy} chooses actions that were never logged: {actions}"
+                reasons.append(f"{value.policy} chooses actions that were never logged: {actions}")
+        return reasons
 
     def plot(self, *, title: str | None = None, dark: bool = False) -> Picture:
         """Draw the value of each policy with its interval, and the narrowing of the intervals.
@@ -233,7 +251,7 @@ class FrameEvaluation:
     def __str__(self) -> str:
         """Return a table of the values, and the warnings."""
         width = max(map(len, self._targets))
-        lines = [f"average {self._unit} over {self.events:,} rows; *: no policy is proved to be better"]
+        lines = [f"average {self._unit} over {self.events:,} rows, self-normalised; *: none is proved better"]
         for value in self.values:
             mean = value.estimate
             lines.append(
@@ -243,6 +261,11 @@ class FrameEvaluation:
         return "\n".join([*lines, *(f"warning: {warning}" for warning in self.warnings())])
 
     __repr__ = __str__
+
+    def _refuse_unknown(self, *policies: str) -> None:
+        for policy in policies:
+            if policy not in self._targets:
+                raise OptionError(f"there is no policy {policy!r}; there are {', '.join(self._targets)}")
 
     @property
     def _unit(self) -> str:

@@ -40,7 +40,7 @@ class FrameLog:
         self,
         frame: Any,
         *,
-        action: str,
+        actions: str,
         reward: str,
         probability: str,
         time: str | None,
@@ -50,19 +50,19 @@ class FrameLog:
         self._frame = frame
         self._columns = None if isinstance(frame, Mapping) else FrameColumns(frame)
         self.n_rows = 0
-        actions = self.column(action)
-        self.n_rows = len(actions)
+        taken = self.column(actions)
+        self.n_rows = len(taken)
         rewards = _numbers(self.column(reward), reward)
         propensity = _numbers(self.column(probability), probability)
         for name, values in ((reward, rewards), (probability, propensity)):
             if values.shape != (self.n_rows,):
                 raise InputError(f"column {name!r} has the shape {values.shape}, not one number for each row")
-        logged = ~(np.isnan(rewards) | np.fromiter(map(is_missing, actions), bool, self.n_rows))
+        logged = ~(np.isnan(rewards) | np.fromiter(map(is_missing, taken), bool, self.n_rows))
         rows = np.flatnonzero(logged)
         if not len(rows):
-            raise InputError(f"no row of the frame has both {action!r} and {reward!r}")
-        nested = [row for row in rows.tolist() if isinstance(actions[row], list | dict)]
-        refuse(nested, f"column {action!r} has lists, which are no actions")
+            raise InputError(f"no row of the frame has both {actions!r} and {reward!r}")
+        nested = [row for row in rows.tolist() if isinstance(taken[row], list | dict)]
+        refuse(nested, f"column {actions!r} has lists, which are no actions")
         refuse(rows[np.isinf(rewards[rows])], f"column {reward!r} has infinite values")
         p = propensity[rows]
         bad = rows[~((p > 0) & (p <= 1))]
@@ -78,14 +78,14 @@ class FrameLog:
             self.times = [times[row] for row in rows.tolist()]
         self.row = rows
         self.reward, self.probability = sign * rewards[rows], propensity[rows]
-        actions = [actions[row] for row in rows.tolist()]
-        self.choices = _sorted(set(actions)) if choices is None else list(choices)
+        taken = [taken[row] for row in rows.tolist()]
+        self.choices = _sorted(set(taken)) if choices is None else list(choices)
         index = {choice: at for at, choice in enumerate(self.choices)}
         refuse(
-            [row for row, each in zip(rows.tolist(), actions, strict=True) if each not in index],
-            f"column {action!r} has actions that are not in choices",
+            [row for row, each in zip(rows.tolist(), taken, strict=True) if each not in index],
+            f"column {actions!r} has actions that are not in choices",
         )
-        self.action = np.array([index[each] for each in actions], np.int64)
+        self.action = np.array([index[each] for each in taken], np.int64)
 
     def __len__(self) -> int:
         """Return the number of rows that have an action and a reward."""
@@ -164,7 +164,7 @@ class FrameLog:
     def _of_rows(self, values: Any, name: str) -> list[Any]:
         """Return the values of a policy, one for each row of the frame."""
         self._check_index(values, name)
-        listed = _values(values)
+        listed = [each.tolist() if hasattr(each, "tolist") else each for each in _values(values)]
         if len(listed) != self.n_rows:
             raise InputError(f"{name}: {len(listed)} values for the {self.n_rows} rows of the frame")
         return listed

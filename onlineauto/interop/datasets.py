@@ -41,7 +41,7 @@ def is_arrow(source: object) -> bool:
 
 
 def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
-    """Return a source of logged decisions; `named` are columns, as for `AutoML.fit`."""
+    """Return a source of logged decisions; `named` are columns, as for `AutoML.fit_table`."""
     named = {name: value for name, value in named.items() if value is not None}
     if not named:
         dataset = DatasetSource(source, columns)
@@ -74,7 +74,7 @@ def named_columns(
     choices: Sequence[Any] | Mapping[Any, Mapping[str, Any]] | None = None,
     **roles: str | None,
 ) -> DatasetColumns:
-    """Return the columns that the arguments of `AutoML.fit` and `from_frame` name, in frames and datasets."""
+    """Return the columns that the arguments of `AutoML.fit_table` and `from_frame` name."""
     if isinstance(context, str):
         raise InputError(
             f"context must be a list of columns or a dict of lists, not {context!r}: [{context!r}]"

@@ -113,7 +113,7 @@ INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("coin", "freegrad", "pistol"), _RATE),
         "bfgs": "`--passes`, or `--automl`, which searches learning rates",
         "csoaa": "`AutoMLClassifier`, in Python, or a bandit with one action for each class",
-        "csv": "`AutoML.fit(frame)`, `AutoMLRegressor.fit(frame)` in Python",
+        "csv": "`AutoML.fit_table(frame)`, `AutoMLRegressor.fit_table(frame)` in Python",
         "csv_trace": "leave it out; `--journal` has the decisions of `--automl`",
         "explore_eval": "`onlineauto evaluate`",
         "feature_mask": "`--automl` finds out which interactions help",

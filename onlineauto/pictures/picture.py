@@ -303,7 +303,7 @@ def effects(found: Mapping[str, Any], *, title: str = "", dark: bool = False) ->
     Parameters
     ----------
     found : mapping
-        A result of `AutoMLRegressor.effects` or `AutoMLClassifier.effects`.
+        A result of `effects` of `AutoML`, `AutoMLRegressor` or `AutoMLClassifier`.
     title : str
         Title of the picture.
     dark : bool
@@ -313,7 +313,8 @@ def effects(found: Mapping[str, Any], *, title: str = "", dark: bool = False) ->
     -------
     Picture
         One panel for each of the nine features with the largest effects: a line over the values of a number,
-        and bars for words. All panels have the same scale. A classifier has one series for each label.
+        and dots for words. All panels have the same scale. A classifier has one series for each label,
+        a bandit one for each action.
     """
     features = dict(list(found["features"].items())[:_MOST_FEATURES])
     labels = [str(label) for label in found.get("labels", [""])][:_MOST_LABELS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy, deepcopy
+from copy import copy
 from threading import local
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.explorers.ranking_kernels import PART
 from onlineauto.features.block import NAMES
 from onlineauto.learners.model import FIELDS, copy_model
+from onlineauto.state.schema import copied
 from onlineauto.workspace.names import follow_names
 from onlineauto.workspace.pricing import check_priced, priced_pmf, without_exploration
 
@@ -249,9 +250,9 @@ def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
     return Predicting.of(
         layout=model.layout.view(),
         parts=parts._replace(
-            task=deepcopy(parts.task),
+            task=copied(parts.task, {}),
             model=copy_model(configuration, parts.model, fields=fields),
-            live=deepcopy(live),
+            live=copied(live, {}),
             screen=no_screen(),
         ),
         slot_finder=copy(model.slot_finder),

@@ -196,10 +196,19 @@ def flag_text(flag: str, value: object) -> str:
 
 
 def load_model(
-    make: Callable[..., Workspace], source: ModelSource, configuration: Configuration
+    make: Callable[..., Workspace],
+    source: ModelSource,
+    configuration: Configuration,
+    *,
+    allow_scaled: bool = False,
 ) -> tuple[Workspace, State]:
-    """Return the workspace of a model file, and the stored state of the run that saved it."""
+    """Return the workspace of a model file, and the stored state of the run that saved it.
+
+    With `allow_scaled`, the caller scales numbers and labels like the class that saved the model.
+    """
     tree, name = _read(source)
+    if not allow_scaled:
+        _check_unscaled(tree, name)
     workspace = make(configuration=_stored_options(configuration, tree, name=name))
     try:
         workspace.restore(tree["model"])
@@ -208,6 +217,19 @@ def load_model(
         raise
     except (ValueError, ValidationError) as error:  # the file is complete, but forged or of another program
         raise InputError(f"{name} does not fit its own options: {_one_line_message(error)}") from None
+
+
+def _check_unscaled(tree: State, name: str) -> None:
+    """Reject a model of a class that scales numbers and labels, since this caller would not scale them."""
+    api: Any = tree
+    for key in ("run", "api"):
+        api = api.get(key) if isinstance(api, dict) else None
+    if isinstance(api, dict) and isinstance(own := api.get("own"), dict) and "numbers" in own:
+        kind = short_repr(api.get("class")).strip("'")
+        raise InputError(
+            f"{name} is a model of {kind}, which scales numbers and labels: use {kind}.load(…).predict(…) in "
+            "Python"
+        )
 
 
 def _one_line_message(error: Exception) -> str:

@@ -433,7 +433,7 @@ class Workspace(Locked):
         if predicts_only and not self.configuration[RunOptions].testonly:
             raise OptionError(
                 "the model was saved to predict only: load it with --testonly (-t), in Python with "
-                "testonly=True; it cannot learn, be merged or be converted"
+                "Workspace.load(…, testonly=True); it cannot learn, be merged or be converted"
             )
         fresh = type(self)(configuration=self.configuration)
         fresh.predicts_only = predicts_only

@@ -83,26 +83,17 @@ def test_sample_weight_of_the_adapters() -> None:
     [
         (lambda model: model.fit(X, Y[:3]), "there are 60 rows, and y has 3: one for each"),
         (lambda model: model.fit(X, Y, sample_weight=[1]), "there are 60 rows, and sample_weight has 1"),
-        (lambda model: model.fit(FRAME, "x1"), r"to name a column: fit\(frame, label='x1'\)"),
+        (lambda model: model.fit(FRAME, "x1"), r"to name a column: fit_table\(frame, label='x1'\)"),
         (lambda model: model.fit(FRAME, 3), "y is the labels of the rows, and not int"),
-        (lambda model: model.fit(FRAME, sample_weight=Y, label="x1"), "label names a column of a frame"),
         (lambda model: model.fit(FRAME, sample_weight=Y), "sample_weight goes with y"),
         (lambda model: model.fit("events.txt", Y), "the rows are a frame, a matrix or a list of mappings"),
-        (lambda model: model.fit(FRAME), r"or fit\(X, y\) has separate labels"),
+        (lambda model: model.fit_table(FRAME), r"or fit\(X, y\) has separate labels"),
     ],
 )
 @pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
 def test_arguments_that_do_not_fit_together_are_rejected(make: Any, call: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call(make())
-
-
-@pytest.mark.parametrize("more", [{"y": [1]}, {"sample_weight": [1]}])
-def test_a_bandit_has_advice_for_labels(more: dict[str, Any]) -> None:
-    with pytest.raises(
-        InputError, match=r"a bandit learns decisions.*AutoMLRegressor and AutoMLClassifier have"
-    ):
-        AutoML().fit(FRAME, **more)
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, pandas.NA, np.float32("nan")])
@@ -113,7 +104,7 @@ def test_missing_labels_are_counted_located_and_skipped(missing: Any) -> None:
     fits: tuple[Any, ...] = (
         lambda model: model.fit(X, labels),
         lambda model: model.fit(list(zip(FRAME.to_dict("records"), labels, strict=True))),
-        lambda model: model.fit(frame, label="y"),
+        lambda model: model.fit_table(frame, label="y"),
         lambda model: model.fit(
             [{"context": row, "label": y} for row, y in zip(FRAME.to_dict("records"), labels, strict=True)]
         ),
@@ -151,12 +142,12 @@ def test_frames_of_bandits_say_what_is_wrong() -> None:
     base = pandas.DataFrame({"u": ["t", "a"], "shown": ["a", "b"], "cost": [-1.0, 0.0], "p": [0.5] * 2})
     log: dict[str, Any] = {"actions": "shown", "cost": "cost", "probability": "p"}
     with pytest.raises(InputError, match="nothing was learnt: the frame has no rows"):
-        AutoML().fit(base.iloc[:0], **log)
+        AutoML().fit_table(base.iloc[:0], **log)
     twice = pandas.concat([base, base[["u"]]], axis=1)
     for call in (
-        lambda: AutoML().fit(twice, **log),
-        lambda: AutoML().fit(twice, actions="shown", reward="cost", probability="p"),
-        lambda: AutoMLRegressor().fit(twice, label="cost"),
+        lambda: AutoML().fit_table(twice, **log),
+        lambda: AutoML().fit_table(twice, actions="shown", reward="cost", probability="p"),
+        lambda: AutoMLRegressor().fit_table(twice, label="cost"),
         lambda: AutoMLRegressor().fit(twice, [1, 2]),
     ):
         with pytest.raises(InputError, match="the frame has 2 columns with the name 'u'"):

@@ -44,6 +44,28 @@ def test_a_choice_has_the_drawn_action_and_its_probability() -> None:
         choice.other = 2  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("actions", [{"a": {}, "b": {}}, [{"topic": "art", "price": 2}] * 3])
+def test_actions_with_equal_features_are_reported_once(actions: Any) -> None:
+    bandit = AutoML()
+    with pytest.warns(UserWarning, match="ids are no features, give {'article': id}") as caught:
+        choice = bandit.rank({"user": "tom"}, actions)
+    assert caught[0].filename == __file__
+    bandit.learn(choice, reward=1)
+    bandit.rank({"user": "tom"}, actions)
+    event = {"context": {}, "actions": actions, "action": choice.action_id, "probability": 0.5, "reward": 1}
+    with pytest.warns(UserWarning, match="cannot be told apart"):
+        AutoML().fit([event] * 5)
+
+
+def test_actions_of_which_some_differ_are_not_reported() -> None:
+    bandit = AutoML()
+    for actions in ([{"x": 1}], [{"x": 1}, {"x": 1}, {"x": 2}], [{"x": np.ones(2)}, {"x": np.zeros(2)}]):
+        bandit.predict({"user": "tom"}, actions)
+    for _ in range(100):
+        bandit.predict({"user": "tom"}, ACTIONS)
+    bandit.predict({"user": "tom"}, [{}, {}])  # only the first events are compared
+
+
 def test_a_seed_repeats_all_decisions() -> None:
     runs = [serve(AutoML(seed=seed, epsilon=0.5), 200) for seed in (3, 3, 4)]
     assert runs[0] == runs[1] != runs[2]

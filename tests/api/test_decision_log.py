@@ -182,7 +182,7 @@ def test_a_log_keeps_the_columns_whose_numbers_are_names(tmp_path: Path) -> None
     log, actions = tmp_path / "log.dsjson", [{"arm": 0}, {"arm": 1}]
     columns = {"user": ["tom", "ann"] * 20, "arm": [0, 1] * 20, "r": [1.0] * 40, "p": [0.5] * 40}
     frame = pytest.importorskip("polars").DataFrame(columns)
-    serving = AutoML(decision_log=log).fit(frame, actions="arm", reward="r", probability="p")
+    serving = AutoML(decision_log=log).fit_table(frame, actions="arm", reward="r", probability="p")
     for number in range(300):
         user = ("tom", "ann")[number % 2]
         choice = serving.rank({"user": user}, actions)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto import AutoMLClassifier, AutoMLRegressor, InputError
-from onlineauto.api.effects import parts_of
+from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError, OptionError
+from onlineauto.api.effects import effects_of, parts_of
 from onlineauto.pictures import effects, parts
 
 DRAW = Random(0)
@@ -77,6 +77,9 @@ def test_effects_have_the_largest_first(regressor: AutoMLRegressor, classifier: 
     found = regressor.effects(ROWS)
     assert list(found["features"])[2] == "noise"
     rooms = found["features"]["rooms"]
+    sizes = [each["size"] for each in found["features"].values()]
+    assert sizes == sorted(sizes, reverse=True)
+    assert rooms["size"] == pytest.approx(np.ptp(rooms["predictions"]), rel=0.05)  # the same for both towns
     assert rooms["values"] == [1, 2, 3, 4, 5]
     np.testing.assert_allclose(np.diff(rooms["predictions"]), 450, rtol=0.25)
     assert set(found["features"]["town"]["values"]) == {"Ulm", "Bonn"}
@@ -85,6 +88,75 @@ def test_effects_have_the_largest_first(regressor: AutoMLRegressor, classifier: 
     for model in (regressor, classifier):
         with pytest.raises(InputError, match="there are no rows"):
             model.effects([])
+
+
+def test_effects_that_cancel_between_rows_have_a_size() -> None:
+    rows = [{"a": sign, "b": 1} for sign in (-1, 1)]
+    effect = effects_of(
+        lambda rows: np.array([[row["a"] * row["b"]] for row in rows]), [*rows, {"a": 1, "b": 0}]
+    )
+    assert effect["b"].means.ravel() == pytest.approx([0, 1 / 3])
+    assert effect["b"].size == 1
+
+
+ARTICLES = {"a1": {"topic": "art", "shape": {"words": 3}}, "b7": {"topic": "sports", "shape": {"words": 2}}}
+
+
+def visit_of(step: int) -> dict[str, Any]:
+    return {"user": {"name": ("tom", "ann")[step % 2], "age": step % 7}, "hour": step % 24}
+
+
+@pytest.fixture(scope="module")
+def bandit() -> AutoML:
+    model = AutoML(seed=7)
+    for step in range(600):
+        choice = model.rank(visit_of(step), ARTICLES)
+        model.learn(choice, reward=float((step % 2 == 0) == (choice.action_id == "a1")))
+    return model
+
+
+def test_effects_of_a_bandit_are_of_contexts_and_of_actions(bandit: AutoML) -> None:
+    contexts = [visit_of(step) for step in range(80)]
+    found = bandit.effects(contexts, ARTICLES)
+    assert found["labels"] == ["a1", "b7"]
+    features = found["features"]
+    assert {*features} == {"user.name", "user.age", "hour", "actions.topic", "actions.shape.words"}
+    assert {*list(features)[:2]} == {"user.name", "actions.topic"}
+    user = features["user.name"]
+    by_name = dict(zip(user["values"], user["predictions"], strict=True))
+    assert by_name["tom"][0] - by_name["ann"][0] == pytest.approx(1, abs=0.2)
+    assert by_name["ann"][1] - by_name["tom"][1] == pytest.approx(1, abs=0.2)
+    assert user["size"] == pytest.approx(1, abs=0.2)
+    of_one = bandit.effects([contexts[0]], ARTICLES)["features"]  # other values are those of actions
+    assert {*of_one} == {"actions.topic", "actions.shape.words"}
+    assert len(effects(found).figure.axes) == 6
+    assert bandit.effects(contexts, list(ARTICLES.values()))["labels"] == [0, 1]
+
+
+def test_effects_of_a_bandit_average_its_explained_rewards(bandit: AutoML) -> None:
+    contexts = [visit_of(step + 3) for step in range(5)]  # with the hours 3 to 7
+    hour = bandit.effects(contexts, ARTICLES)["features"]["hour"]
+    explained = [
+        [row["reward"] for row in bandit.explain({**each, "hour": 7}, ARTICLES)["actions"]]
+        for each in contexts
+    ]
+    np.testing.assert_allclose(
+        hour["predictions"][hour["values"].index(7)], np.mean(explained, axis=0), atol=1e-5
+    )
+
+
+def test_effects_of_a_bandit_reject_what_has_none(bandit: AutoML) -> None:
+    cases: list[tuple[Any, Any, str]] = [
+        ([], ARTICLES, "there are no rows"),
+        ({"x": 1}, ARTICLES, "row 0 is .*, not a mapping"),
+        ([{"x": 1}], [], "actions is empty"),
+        ([{"x": 1}], ["a1"], "action 0"),
+    ]
+    for contexts, actions, message in cases:
+        with pytest.raises(InputError, match=message):
+            bandit.effects(contexts, actions)
+    with pytest.raises(OptionError, match="several"):
+        AutoML(bag=2).effects([visit_of(0)], ARTICLES)
 
 
 def test_pictures_show_parts_and_effects(regressor: AutoMLRegressor, classifier: AutoMLClassifier) -> None:

@@ -1,4 +1,4 @@
-"""`fit` accepts files of any format, frames, mappings, texts and blocks, and rejects other objects."""
+"""`fit` accepts files of any format, mappings, texts and blocks, and `fit_table` frames."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def test_frames_are_learnt(fitted: AutoML) -> None:
         }
     )
     for each in (frame, frame.to_pandas(), frame.to_arrow()):
-        bandit = AutoML().fit(each, actions="took", reward="earned", probability="p", choices=list("xyz"))
+        bandit = AutoML().fit_table(
+            each, actions="took", reward="earned", probability="p", choices=list("xyz")
+        )
         assert bandit.events == N
         assert bandit.predict({"user": "ann"}, [{"took": name} for name in "xyz"]).argmax() == 1
     with pytest.raises(InputError, match=r"there are user, took, earned, p$"):
-        AutoML().fit(frame)
-    with pytest.raises(InputError, match="reward names a column of a frame, but the data is a list"):
-        AutoML().fit([], reward="earned")
+        AutoML().fit_table(frame)
     assert fitted.events == N
 
 
@@ -96,12 +96,10 @@ def test_a_frame_that_cannot_be_read_is_explained(monkeypatch: pytest.MonkeyPatc
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"user": ["tom"], "took": ["x"], "p": [1.0], "earned": [1.0]})
     with pytest.raises(InputError, match="no column 'earnt'; there are user"):
-        AutoML().fit(frame, actions="took", reward="earnt", probability="p")
-    with pytest.raises(InputError, match="LazyFrame is not a source of events: collect it"):
-        AutoML().fit(frame.lazy())
+        AutoML().fit_table(frame, actions="took", reward="earnt", probability="p")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[frames\]'"):
-        AutoML().fit(frame, actions="took", reward="earned", probability="p")
+        AutoML().fit_table(frame, actions="took", reward="earned", probability="p")
 
 
 def test_malformed_lines_cause_one_warning() -> None:
@@ -121,7 +119,7 @@ def test_malformed_lines_cause_one_warning() -> None:
         ([], "the source has no events"),
         (b"1 |a x\n0 |a y\n", "looks like single lines, which AutoMLRegressor"),
         (b"\x89PNG|\x1a\n\0|\n", "nothing was learnt; it is not text"),
-        (b"a,b,c\n1,2,3\n", "looks like neither VW text nor JSON: read tables with pandas"),
+        (b"a,b,c\n1,2,3\n", "looks like neither VW text nor JSON: read a table with pandas"),
         ([{"context": {}, "actions": ACTIONS}], "has 1 event, and none with a logged cost or reward"),
         (b"shared |u x\n|a y\n|a z\n", "has 1 event, and none with a logged cost or reward"),
         ("no/such/file", "no such file"),

@@ -45,8 +45,9 @@ def colours(n: int, labels: tuple[Any, ...]) -> Pairs:
 def test_regression_finds_interactions() -> None:
     model = AutoMLRegressor().fit(prices(4000))
     assert "rooms*town" in model.champion.interactions
-    assert model.predict({"rooms": 4, "town": "Ulm"}) == pytest.approx(1120, abs=10)
-    assert model.predict({"rooms": 4, "town": "Bonn"}) == pytest.approx(1000, abs=10)
+    flat = {"rooms": 4, "old": False}
+    assert model.predict(flat | {"town": "Ulm"}) == pytest.approx(1120, abs=10)
+    assert model.predict(flat | {"town": "Bonn"}) == pytest.approx(1000, abs=10)
 
 
 def test_units_do_not_matter() -> None:
@@ -117,7 +118,7 @@ def test_labels_of_any_kind(labels: tuple[Any, ...]) -> None:
         model.learn(features, label)
     assert right > 700
     assert set(model.labels) == set(labels)
-    found = model.predict_proba({"colour": "c1"})
+    found = model.predict_proba({"colour": "c1", "size": 0.5})
     assert max(found, key=found.__getitem__) == labels[1]
     assert sum(found.values()) == pytest.approx(1)
     assert found[labels[1]] == pytest.approx(0.9, abs=0.1)
@@ -165,18 +166,18 @@ def test_frames() -> None:
     pytest.importorskip("pyarrow")
     events = prices(200)
     frame = pandas.DataFrame([{**features, "price": label, "w": 1.0} for features, label in events])
-    model = AutoMLRegressor().fit(frame, label="price", weight="w")
+    model = AutoMLRegressor().fit_table(frame, label="price", weight="w")
     assert model.predict(events[0][0]) == pytest.approx(AutoMLRegressor().fit(events).predict(events[0][0]))
     features = frame.drop(columns=["price", "w"])
     assert model.predict(features[:9]).tolist() == [
         pytest.approx(model.predict(each)) for each, _ in events[:9]
     ]
-    with pytest.raises(InputError, match="not DataFrame; fit and predict take frames"):
+    with pytest.raises(InputError, match="not DataFrame; fit_table and predict take frames"):
         model.learn(features, 1.0)
-    with pytest.raises(InputError, match="names one of its columns: rooms, town"):
-        AutoMLRegressor().fit(frame, label="rent")
-    with pytest.raises(InputError, match="names a column of a frame"):
-        AutoMLRegressor().fit(events, label="price")
+    with pytest.raises(
+        InputError, match=r"^there is no column 'rent': fit_table\(.* names one of its columns: rooms, town"
+    ):
+        AutoMLRegressor().fit_table(frame, label="rent")
 
 
 @pytest.mark.parametrize("names", [(0, 1, 2), (("a", "x"), ("b", "y"), ("c", "z"))])
@@ -185,9 +186,9 @@ def test_columns_are_named_by_the_names_that_the_frame_has(names: tuple[Any, ...
     pytest.importorskip("pyarrow")
     frame = pandas.DataFrame(dict(zip("abc", ([1.0, 2.0] * 20, [3.0] * 40, [1.0] * 40), strict=True)))
     frame.columns = list(map(str, names))
-    texts = AutoMLRegressor().fit(frame, label=str(names[1]), weight=str(names[2]))
+    texts = AutoMLRegressor().fit_table(frame, label=str(names[1]), weight=str(names[2]))
     frame.columns = names
-    model = AutoMLRegressor().fit(frame, label=names[1], weight=names[2])
+    model = AutoMLRegressor().fit_table(frame, label=names[1], weight=names[2])
     row = {str(names[0]): 2.0}
     assert model.predict(row) == texts.predict(row) == pytest.approx(3.0, abs=0.5)
 
@@ -282,8 +283,8 @@ def test_other_refusals() -> None:
         AutoMLRegressor(loss="square")
     with pytest.raises(InputError, match="no events"):
         AutoMLRegressor().fit([])
-    with pytest.raises(TypeError, match=r"^fit\(\) got an unexpected keyword argument 'lable'"):
-        AutoMLClassifier().fit([], lable="y")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^fit_table\(\) got an unexpected keyword argument 'lable'"):
+        AutoMLClassifier().fit_table([], lable="y")  # type: ignore[call-arg]
 
 
 def test_threads_share_a_model() -> None:
@@ -343,10 +344,10 @@ def test_predict_drops_the_label_column_and_warns_once_of_others(model: Any) -> 
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"rooms": [1, 2, 3, 4] * 50, "w": 1.0, "size": [0, 0, 1, 1] * 50})
     with pytest.raises(InputError, match="names one of its columns"):
-        model.fit(frame, label="sise")
-    model.fit(frame, label="size", weight="w")
+        model.fit_table(frame, label="sise")
+    model.fit_table(frame, label="size", weight="w")
     assert list(model.predict(frame)) == list(model.predict(frame[["rooms"]]))
-    with pytest.warns(UserWarning, match="rooms is missing; roms was in no frame of fit") as caught:
+    with pytest.warns(UserWarning, match="rooms is missing; roms was not learnt") as caught:
         model.predict(frame.rename(columns={"rooms": "roms"}))
     assert caught[0].filename == __file__
     model.predict(frame.rename(columns={"rooms": "roms"}))  # The second warning would be an error.
@@ -356,9 +357,9 @@ def test_predict_drops_the_label_column_and_warns_once_of_others(model: Any) -> 
 def test_a_loaded_model_has_the_columns_of_the_saved_one(model: Any) -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"rooms": [1, 2, 3, 4] * 50, "w": 1.0, "size": [0, 0, 1, 1] * 50})
-    loaded = type(model).load(saved(model.fit(frame, label="size", weight="w")))
+    loaded = type(model).load(saved(model.fit_table(frame, label="size", weight="w")))
     assert list(loaded.predict(frame)) == list(model.predict(frame))
-    with pytest.warns(UserWarning, match="rooms is missing; roms was in no frame of fit"):
+    with pytest.warns(UserWarning, match="rooms is missing; roms was not learnt"):
         loaded.predict(frame.rename(columns={"rooms": "roms"}))
 
 
@@ -368,16 +369,16 @@ def test_a_failed_fit_says_how_many_rows_were_learnt() -> None:
     frame.loc[300, "rent"] = 1e39
     model = AutoMLRegressor()
     with pytest.raises(InputError, match=r"event 300: .*300 events before it are learnt") as caught:
-        model.fit(frame, label="rent")
+        model.fit_table(frame, label="rent")
     assert model.events == 300
     assert str(caught.value).count("event 300") == 1
     with pytest.raises(InputError, match=r"too large for a float32$"):
-        AutoMLRegressor().fit(frame[300:], label="rent")
+        AutoMLRegressor().fit_table(frame[300:], label="rent")
 
 
 def test_a_model_of_a_parquet_file_leaves_the_label_out_of_predictions(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"rooms": [1, 2, 3, 4] * 50, "size": [0.0, 0.0, 1.0, 1.0] * 50})
     frame.to_parquet(tmp_path / "rooms.parquet")
-    model = AutoMLRegressor().fit(str(tmp_path / "rooms.parquet"), label="size")
+    model = AutoMLRegressor().fit_table(str(tmp_path / "rooms.parquet"), label="size")
     assert list(model.predict(frame)) == list(model.predict(frame[["rooms"]]))

@@ -144,16 +144,28 @@ def test_a_bandit_predicts_many_events_like_each() -> None:
     each = [bandit.predict(*event) for event in zip(contexts, those, strict=True)]
     assert [pmf.tolist() for pmf in many] == [pmf.tolist() for pmf in each]
     assert bandit.predict([], []) == []
-    with pytest.raises(InputError, match="there are 2 contexts, and actions of 1: one list for each"):
+    with pytest.raises(InputError, match="there are 2 contexts, and 1 lists of actions: give one for each"):
         bandit.predict(contexts[:2], [ARTICLES])
-    with pytest.raises(InputError, match="there are 2 contexts, and actions of dict"):
-        bandit.predict(contexts[:2], {"a": ARTICLES[0]})  # type: ignore[call-overload]
     with pytest.raises(InputError, match="event 1: the context is a mapping"):
         bandit.predict([{}, 3], [ARTICLES, ARTICLES])  # type: ignore[list-item]
     with pytest.raises(InputError, match=r"^event 1: x: value .*object"):
         bandit.predict([{}, {"x": object()}], [ARTICLES, ARTICLES])
 
 
+@pytest.mark.parametrize("actions", [ARTICLES, tuple(ARTICLES), {"a": ARTICLES[0], "b": ARTICLES[1]}])
+def test_one_list_of_actions_is_that_of_all_contexts(actions: Any) -> None:
+    bandit = AutoML()
+    for i in range(60):
+        bandit.learn({"user": "ab"[i % 2]}, ARTICLES, action=i % 2, probability=0.5, reward=i % 2)
+    contexts = [{"user": "a"}, {"user": "b"}, {}]
+    expected = bandit.predict(contexts, [ARTICLES] * 3)
+    assert np.array_equal(bandit.predict(contexts, actions), expected)
+    assert bandit.predict([], actions) == []
+    with pytest.raises(InputError, match="event 0: action 0: features are a mapping of namespaces, not str"):
+        bandit.predict(contexts, ["politics", "sports"])  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore:the names of features")
 def test_a_regressor_predicts_many_events_like_each() -> None:
     model = AutoMLRegressor().fit([({"x": i % 5, "y": "uv"[i % 2]}, float(i % 5)) for i in range(200)])
     rows: list[dict[str, Any]] = [{"x": 1, "y": "u"}, {"x": 4}, {}]
@@ -228,7 +240,7 @@ def test_decisions_that_wait_get_the_names_of_identities(learn_at: Any) -> None:
     def bandit(arm: Any) -> AutoML:
         found = AutoML(seed=1, learn_at=learn_at, max_pending=1)
         waiting = found.rank({"user": "x"}, [{"arm": arm(1)}, {"arm": arm(2)}])
-        found.fit(pandas.DataFrame(frame), actions="arm", reward="reward", probability="p")
+        found.fit_table(pandas.DataFrame(frame), actions="arm", reward="reward", probability="p")
         found.learn(waiting, reward=1)
         found.rank({"user": "x"}, [{"arm": arm(1)}, {"arm": arm(2)}])
         found.rank({"user": "x"}, [{"arm": arm(1)}, {"arm": arm(2)}])

@@ -64,7 +64,7 @@ def test_events_with_an_incomplete_label_are_skipped_and_located(key: str, kind:
             AutoML().fit([{**COST, "cost": missing(kind)}, COST])
     of_frame, column = AutoML(), COLUMNS[key]
     with pytest.warns(UserWarning, match=rf"^1 problem .*\n.* row 5: the label is missing: {column};"):
-        of_frame.fit(pandas_frame(**{column: (5, missing(kind))}), **LOG)
+        of_frame.fit_table(pandas_frame(**{column: (5, missing(kind))}), **LOG)
     assert of_frame.events == 19
 
 
@@ -79,7 +79,7 @@ def test_missing_values_of_other_frames_are_counted() -> None:
     for frame in (polars.DataFrame(rows), polars.DataFrame(rows).to_arrow()):
         bandit = AutoML()
         with pytest.warns(UserWarning, match=r"^2 problems .*\n.* row 1: the label is missing: r;"):
-            bandit.fit(frame, **LOG)
+            bandit.fit_table(frame, **LOG)
         assert bandit.events == 1
 
 
@@ -92,7 +92,7 @@ def test_events_of_several_rows_are_located_by_their_first_row() -> None:
     frame.loc[frame.index % 2 == frame.id % 2, ["r", "p"]] = None
     frame.loc[frame.id == 3, "r"] = None
     with pytest.warns(UserWarning, match="2 problems") as told:
-        AutoML().fit(
+        AutoML().fit_table(
             frame, context=["u"], actions=["x"], event="id", reward="r", probability="p", progress=False
         )
     text = str(told[0].message)
@@ -113,7 +113,7 @@ def test_rewards_of_unsigned_numbers_are_negated() -> None:
     polars = pytest.importorskip("polars")
     rows = {"u": ["x", "y"], "took": ["a", "b"], "p": [0.5, 0.5]}
     frame = polars.DataFrame(rows | {"r": polars.Series([3, 0], dtype=polars.UInt8)})
-    assert AutoML().fit(frame, **LOG).average_reward == 1.5
+    assert AutoML().fit_table(frame, **LOG).average_reward == 1.5
 
 
 @pytest.mark.parametrize("kind", ["None", "nan", "NA"])
@@ -136,7 +136,7 @@ def test_an_outlier_is_located_by_its_event_and_told_as_a_reward() -> None:
     with pytest.warns(UserWarning, match=f" event 57: {told}"):
         AutoML().fit(events)
     with pytest.warns(UserWarning, match=f" event 67: {told}"):
-        AutoML().fit(["shared |u x\n0:-1:0.5 |a x\n|a y\n"] * 10 + events)
+        AutoML().fit(["shared |u x\n0:-1:0.5 |a x\n|a y\n"] * 10 + [*events])
     costs = [{key: event[key] for key in event if key != "reward"} for event in events]
     blocks = from_dicts(
         [each | {"cost": -event["reward"]} for each, event in zip(costs, events, strict=True)]
@@ -150,7 +150,7 @@ def test_an_outlier_of_a_frame_is_located_by_its_row() -> None:
     frame = pandas.concat([pandas_frame()] * 10, ignore_index=True)
     frame.loc[150, "r"] = -1e12
     with pytest.warns(UserWarning, match=r" row 150: label or cost '1e\+12 \(a reward of -1e\+12\)'"):
-        AutoML().fit(frame, **LOG)
+        AutoML().fit_table(frame, **LOG)
 
 
 def test_a_restart_of_learning_causes_a_warning() -> None:
@@ -213,7 +213,7 @@ MESSAGES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: list(from_arrays([[1.0]], actions=2, chosen=[0], cost=[1e39], probability=[0.5])),
         "row 0: cost '1e\\+39' is infinite",
     ),
-    "weights": (lambda: AutoMLRegressor().fit([[1.0]], [1.0], sample_weight=2), "weights of the rows, .*: 2"),
+    "weights": (lambda: AutoMLRegressor().fit([{}], [1.0], sample_weight=2), "weights of the rows, .*: 2"),
     "epsilon": (lambda: AutoML(epsilon=_DIGITS), "--epsilon cannot be a whole number of 16610 bits; it"),
     "many digits": (lambda: AutoML(epsilon=10**400), "--epsilon cannot be 1000+\\.\\.\\.; it takes a number"),
     "fraction": (lambda: AutoML(epsilon=_FRACTION), "--epsilon cannot be a Fraction; it takes a"),
@@ -240,8 +240,8 @@ MESSAGES: dict[str, tuple[Callable[[], Any], str]] = {
     "object": (lambda: AutoMLRegressor().learn({"a": object()}, 1), "a: value <object .*> is an object, wh"),
     "no source": (lambda: AutoML().fit(None), "None is not a source of events: give a path"),
     "no source of lines": (lambda: AutoMLRegressor().fit(None), "None is not a source of events"),
-    "nothing in a list": (lambda: AutoMLRegressor().fit([None]), "event 0: .* not NoneType"),
-    "lists": (lambda: AutoMLRegressor().fit([[1.0, 2.0]] * 3, [1, 2, 3]), "are a matrix: numpy.array"),
+    "nothing in a list": (lambda: AutoMLRegressor().fit(list[Any]([None])), "event 0: .* not NoneType"),
+    "lists": (lambda: AutoMLRegressor().fit(list[Any]([[1.0]]), [1]), "are a matrix: numpy.array"),
 }
 
 
@@ -256,11 +256,20 @@ def test_messages_about_frames_have_the_value_that_was_given() -> None:
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame({"a": [1.0, 2.0], "y": [1.0, 2.0]})
     for call, message in (
-        (lambda: AutoML().fit(pandas_frame(r=(19, 1e39)), **LOG), r"row 19: r: cost '1e\+39' is infinite"),
-        (lambda: AutoML().fit(pandas_frame(p=(19, 1e-300)), **LOG), "row 19: p: probability '1e-300' is 0"),
-        (lambda: AutoML().fit(pandas_frame().assign(z=1e39), **LOG), r"row 0: z: value '1e\+39' of a"),
+        (
+            lambda: AutoML().fit_table(pandas_frame(r=(19, 1e39)), **LOG),
+            r"row 19: r: cost '1e\+39' is infinite",
+        ),
+        (
+            lambda: AutoML().fit_table(pandas_frame(p=(19, 1e-300)), **LOG),
+            "row 19: p: probability '1e-300' is 0",
+        ),
+        (lambda: AutoML().fit_table(pandas_frame().assign(z=1e39), **LOG), r"row 0: z: value '1e\+39' of a"),
         (lambda: AutoMLRegressor().fit(table[["a"]], table[["y"]]), r"DataFrame of shape \(2, 1\): give one"),
-        (lambda: AutoMLRegressor().fit(table[["a"]], "y"), r"to name a column: fit\(frame, label='y'\)"),
+        (
+            lambda: AutoMLRegressor().fit(table[["a"]], "y"),
+            r"to name a column: fit_table\(frame, label='y'\)",
+        ),
     ):
         with warnings.catch_warnings(action="error"), pytest.raises(InputError, match=message):
             call()

@@ -265,6 +265,17 @@ def test_column_of_times_is_no_feature(kind: Any) -> None:
     assert codes(check_log(kind(table()), **columns, time="when")) == {}
 
 
+@pytest.mark.parametrize("kind", [pandas.DataFrame, polars.DataFrame, pyarrow.table])
+def test_column_of_times_in_the_context_is_named_as_the_time(kind: Any) -> None:
+    columns = {name: column for name, column in COLUMNS.items() if name != "context"}
+    frame = kind(table() | {"when": [None, *table()["when"][1:]]})
+    message = r"row 1: when: .*, such as the weekday and the hour; .* check_log\(…, time='when'\)$"
+    with pytest.raises(InputError, match=message):
+        check_log(frame, **columns)
+    with pytest.raises(InputError, match=r"such as the weekday and the hour$"):
+        check_log(kind(table()), **columns, time="click", context=["when"])
+
+
 def test_times_that_cannot_be_compared_are_refused() -> None:
     frame = pandas.DataFrame(table() | {"when": [datetime(2026, 1, 1), 3] * 200})
     with pytest.raises(InputError, match="column 'when' has values that cannot be compared: row 1"):

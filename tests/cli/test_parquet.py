@@ -300,6 +300,17 @@ def test_rows_are_scored_without_columns_of_outcomes(run: Command, tmp_path: Pat
     assert set(found[0]) == set("vwxyz")
 
 
+def test_rows_without_a_label_are_predicted(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text('{"_label": 1, "age": 2}\n{"_label": 2, "age": 4}\n' * 50)
+    (tmp_path / "new.json").write_text('{"age": 3}\n{"age": 4}\n')
+    pq.write_table(pa.table({"age": [3, 4]}), tmp_path / "new.parquet")
+    run("log.json --json --names columns -f m.oam --quiet")
+    run("new.json --json -i m.oam -t -p json.txt --quiet")
+    run("new.parquet -i m.oam -t -p parquet.txt --quiet")
+    assert (tmp_path / "parquet.txt").read_text() == (tmp_path / "json.txt").read_text() != ""
+    assert "do not say which one is the label" in run("new.parquet -i m.oam", code=1).err
+
+
 @pytest.mark.usefixtures("scored")
 def test_choices_of_the_model_are_those_of_rows_that_have_fewer(run: Command, tmp_path: Path) -> None:
     few = pq.read_table(tmp_path / "log.parquet").slice(0, 2)
@@ -360,10 +371,10 @@ def test_choices_with_features_are_those_of_a_frame(run: Command, tmp_path: Path
     assert read_columns(tmp_path / "columns.toml") == columns
     named: dict[str, Any] = {"actions": "product", "reward": "click", "probability": "propensity"}
     named["context"] = ["segment"]
-    by_frame = AutoML(seed=1).fit(pq.read_table(path), choices=features, **named)
+    by_frame = AutoML(seed=1).fit_table(pq.read_table(path), choices=features, **named)
     for by_file in (
-        AutoML(seed=1).fit(path, columns=tmp_path / "columns.toml"),
-        AutoML(seed=1).fit(path, choices=features, **named),
+        AutoML(seed=1).fit_table(path, columns=tmp_path / "columns.toml"),
+        AutoML(seed=1).fit_table(path, choices=features, **named),
     ):
         found, wanted = (
             each.predict({"segment": "a"}, list(features.values())) for each in (by_file, by_frame)
@@ -382,3 +393,31 @@ def test_malformed_features_of_choices_are_refused(run: Command, tmp_path: Path)
     ):
         (tmp_path / "columns.toml").write_text(f"{FLAT}[choices]\n{choices}\n")
         run(path, "--columns columns.toml --cb_explore_adf --quiet", code=1, err=why)
+
+
+def test_inspect_names_the_weights_of_columns(run: Command, tmp_path: Path, logs: Path) -> None:
+    run("logs --cb_explore_adf --automl -f m.oam --quiet")
+    found = run("inspect m.oam logs --largest 12").out
+    names = {line.split()[0] for line in found.partition("Largest weights")[2].splitlines()[2:]}
+    assert names >= {"arm^arm=art", "age^age", "name^name=tom"}, names
+    (tmp_path / "c.toml").write_text(COLUMNS)
+    frame = pq.read_table(logs / "0.parquet").to_pandas()
+    bandit = AutoML().fit_table(
+        frame, context={"user": ["name", "age"]}, actions="arm", reward="click", probability="p"
+    )
+    bandit.save(tmp_path / "b.oam")
+    found = run("inspect b.oam logs/0.parquet --columns c.toml").out
+    assert "user^name=ann*arm^arm=sport" in found or "arm^arm=sport*user^name=ann" in found, found
+
+
+def test_inspect_names_the_weights_of_lists_and_of_ids(run: Command, tmp_path: Path, logs: Path) -> None:
+    n = 200
+    lists = {
+        "tags": pa.array([["new", None]] * n),
+        "place": pa.array([[0.5, float(i % 3)] for i in range(n)]),
+    }
+    written(logs / "lists.parquet", n, arm=np.arange(n) % 2 + 7, **lists)
+    run("logs/lists.parquet --cb_explore_adf --automl -f m.oam --quiet")
+    found = run("inspect m.oam logs/lists.parquet --largest 40").out
+    names = {line.split()[0] for line in found.partition("Largest weights")[2].splitlines()[2:]}
+    assert names >= {"arm^arm=7", "tags^new", "place^[0]", "place^[1]"}, names

@@ -149,7 +149,7 @@ def test_inspect_reports_files_without_names(run: Command, tmp_path: Path) -> No
     run("-d events.txt --cb_explore_adf -f m --quiet")
     (tmp_path / "noise").write_bytes(b"\x12\x80\n")
     run("inspect m noise", err="1 problem in the input:\n  1, of which the first: noise:1:1: not text")
-    run("inspect m log.parquet", code=1, err="log.parquet: names are read from events in text or JSON")
+    run("inspect m log.parquet", code=1, err="log.parquet: no such file or folder of Parquet")
 
 
 def test_inspect_reads_events_until_all_weights_have_names(

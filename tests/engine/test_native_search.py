@@ -12,7 +12,7 @@ from onlineauto.automl.decisions import Reopen, Rotate, Swap
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
 from onlineauto.engine.report.search_summary import outside_warning
 from onlineauto.engine.search.journal import decision_of
-from onlineauto.errors import OptionError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.estimators.scale_kernels import FLOOR
 from tests.engine.test_searching import journal_of, recorded, stream
 from tests.learners.model_view import lanes_of

@@ -12,7 +12,7 @@ import pyarrow
 import pytest
 from numpy.typing import NDArray
 
-from onlineauto import AutoML, Evaluation, InputError, OptionError
+from onlineauto import AutoML, Evaluation, InputError, OptionError, Workspace
 from onlineauto.estimators.evaluation_kernels import (
     SNIPS,
     Logged,
@@ -24,9 +24,10 @@ from onlineauto.estimators.paired import ChampionTest
 from onlineauto.evaluation.evaluation import LOGGED
 from onlineauto.evaluation.frame_evaluation import FrameEvaluation
 from onlineauto.evaluation.frame_log import FrameLog
+from onlineauto.interop import from_frame
 from tests.naive.best_policies import best_policies
 
-ROLES = {"action": "shown", "reward": "click", "probability": "p"}
+ROLES: dict[str, Any] = {"actions": "shown", "reward": "click", "probability": "p"}
 LOG_PMF = np.array([0.5, 0.3, 0.2])
 PAYS = np.array([0.2, 0.4, 0.6])
 POLICIES = {
@@ -375,6 +376,7 @@ def test_other_objects_are_rejected_as_policies(policies: Any, message: str) -> 
 def test_an_evaluation_is_displayed_as_its_table() -> None:
     found = evaluate(draw(), {"uniform": everywhere([1 / 3] * 3, 3000)})
     assert repr(found) == str(found)
+    assert repr(found).startswith("average reward over 3,000 rows, self-normalised; *: none is proved better")
     assert "* uniform" in repr(found)
 
 
@@ -385,7 +387,7 @@ def test_rewards_outside_of_a_given_range_are_taken_as_its_bounds() -> None:
     found, expected = evaluate(beyond, policies), evaluate(frame, policies)
     assert found.values == expected.values
     assert found.difference("best", LOGGED) == expected.difference("best", LOGGED)
-    assert "3,000 rewards are outside the given range: taken as its bounds" in [*found.warnings()]
+    assert "3,000 rewards are outside the given range: taken as its bounds" in found.warnings()
 
 
 def test_probabilities_of_each_action_may_be_arrays() -> None:
@@ -406,3 +408,47 @@ def test_a_series_with_another_index_is_rejected(wrap: Any) -> None:
         evaluate(frame, {"p": wrap(chosen)})
     evaluate(frame, {"p": wrap(chosen.sort_index())})
     evaluate(draw(), {"p": wrap(chosen)})
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_list_of_arrays_has_the_probabilities_of_all_actions(kind: Any) -> None:
+    frame, pmf = draw(), everywhere(POLICIES["best"], 3000)
+    policies = {"rows": list(pmf.astype(kind)), "matrix": pmf, "logged": list(np.full(3000, 1 / 3, kind))}
+    found = evaluate(pandas.DataFrame(frame), policies)
+    assert found["rows"].estimate.value == pytest.approx(found["matrix"].estimate.value, abs=1e-6)
+    assert found["logged"].mean_weight == pytest.approx(np.mean(1 / 3 / frame["p"]))
+
+
+def test_the_predictions_of_a_bandit_are_a_policy() -> None:
+    frame = pandas.DataFrame({name: column.tolist() for name, column in draw(600).items()})
+    items = [{"shown": action} for action in range(3)]
+    bandit = AutoML().fit_table(frame, actions="shown", probability="p", reward="click")
+    pmfs = bandit.predict(frame, items)
+    found = evaluate(frame, {"bandit": pmfs, "called": lambda rows: bandit.predict(rows, items)})
+    w = np.array(pmfs)[np.arange(600), frame["shown"]] / frame["p"]
+    assert found["bandit"].estimate.value == pytest.approx((w @ frame["click"]) / w.sum())
+    assert found["called"].estimate == found["bandit"].estimate
+
+
+def test_the_value_of_a_policy_is_found_by_its_name() -> None:
+    found = evaluate(draw(), {"uniform": everywhere([1 / 3] * 3, 3000)})
+    assert [found[LOGGED], found["uniform"]] == found.values
+    with pytest.raises(OptionError, match=r"there is no policy 'x'; there are .as logged., uniform"):
+        found["x"]
+
+
+def test_an_evaluation_of_workspaces_names_from_frame_for_a_frame() -> None:
+    policies: Any = {"p": "p"}
+    with pytest.raises(InputError, match=r"not a str; Evaluation\.from_frame takes columns"):
+        Evaluation(policies)
+    evaluation = Evaluation({"greedy": Workspace(cb_explore_adf=True)})
+    with pytest.raises(InputError, match=r"cannot be a frame; .*Evaluation\.from_frame"):
+        evaluation.run(pandas.DataFrame(draw(10)))
+    assert evaluation.warnings() == []
+
+
+def test_workspaces_are_evaluated_on_the_blocks_of_a_frame() -> None:
+    frame = pandas.DataFrame(draw(1500))
+    policies = {"learns": Workspace(cb_explore_adf=True, epsilon=0.1)}
+    value = Evaluation(policies).run(from_frame(frame, **ROLES))[1]
+    assert -0.62 < value.dr.value < -0.4

@@ -142,8 +142,8 @@ def test_features_of_each_kind_of_value() -> None:
             "a: datetime.date(2026, 1, 1) is a date or a time, which is no feature",
         ),
         (
-            {"context": {"a": np.timedelta64(1)}},
-            "a: np.timedelta64(1) is a date or a time, which is no feature",
+            {"context": {"a": np.timedelta64(1, "s")}},
+            "a: np.timedelta64(1,'s') is a date or a time, which is no feature",
         ),
         ({"context": {"a": np.eye(1)}}, "a: an array of 2 dimensions: give one, as by .ravel()"),
         ({"actions": 3}, "actions are a list of mappings, not int"),

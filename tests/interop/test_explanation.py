@@ -76,14 +76,16 @@ def test_an_explanation_of_the_ensemble_is_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(found)) == found
 
 
-def test_linear_members_have_no_rest_but_their_constants() -> None:
-    found = explain(learnt(LINEAR), odd_event(1, 0.4, [0, 1, 2, 3]))
+def test_constants_of_linear_members_are_in_the_level() -> None:
+    workspace = learnt(LINEAR)
+    found = explain(workspace, odd_event(1, 0.4, [0, 1, 2, 3]))
     assert found["predicts"] == "ensemble"
     for row in found["actions"]:
         assert set(row["members"]) == {"champion", "live config 1", "features", "ridge"}
-        assert set(row["rest"]) <= {"ridge"}  # the mean of all costs
-    ridge = [row["rest"].get("ridge", 0.0) for row in found["actions"]]
-    assert max(ridge) - min(ridge) < 1e-6
+        assert row["rest"] == {}  # not the mean of all costs, which ridge adds for every action
+    [*known, new] = explain(workspace, odd_event(1, 0.4, [0, 1, 77]))["actions"]
+    assert new["rest"].keys() == {"features", "ridge"}  # no regressions of its own
+    assert all(row["rest"] == {} for row in known)
 
 
 def test_members_that_are_not_linear_are_the_rest() -> None:

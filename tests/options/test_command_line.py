@@ -105,7 +105,7 @@ def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
                 "learn on"
             ),
         ),
-        (["--csv"], f"--csv {VW_ONLY}: AutoML.fit(frame), AutoMLRegressor.fit(frame) in Python"),
+        (["--csv"], f"--csv {VW_ONLY}: AutoML.fit_table(frame), AutoMLRegressor.fit_table(frame) in Python"),
     ],
 )
 def test_refusals(words: list[str], message: str) -> None:

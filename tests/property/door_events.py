@@ -35,7 +35,15 @@ NAMES = [
 STRINGS = ["", "tom", "dark blue", "7", "a|b:c", "naïve", "ж", "tab\there", "NaN", "true", "1.5", "_x"]
 BAD = [math.inf, -math.inf, 1e39, -3.5e38, 10**400, -(10**45)]
 """Numbers that no float32 has."""
-MISSING = [None, math.nan, np.float32("nan"), pandas.NA, pandas.NaT, Decimal("NaN"), np.datetime64("NaT")]
+MISSING = [
+    None,
+    math.nan,
+    np.float32("nan"),
+    pandas.NA,
+    pandas.NaT,
+    Decimal("NaN"),
+    np.datetime64("NaT", "s"),
+]
 
 
 @dataclass(frozen=True)

@@ -74,8 +74,10 @@ def models(kind: str) -> dict[str, Model]:
     return {
         "learn": Model(lambda row, y: by_row.learn(dressed_of(row), y), of(by_row)),
         "pairs": Model(lambda row, y: by_fit.fit([(dressed_of(row), y)]), of(by_fit)),
-        "pandas": Model(lambda row, y: by_frame.fit(frame_of(pandas, row, y), label="y"), of(by_frame)),
-        "polars": Model(lambda row, y: by_polars.fit(frame_of(polars, row, y), label="y"), of(by_polars)),
+        "pandas": Model(lambda row, y: by_frame.fit_table(frame_of(pandas, row, y), label="y"), of(by_frame)),
+        "polars": Model(
+            lambda row, y: by_polars.fit_table(frame_of(polars, row, y), label="y"), of(by_polars)
+        ),
         "X, y": Model(lambda row, y: by_y.fit([dressed_of(row)], [y]), of(by_y)),
         "river": Model(lambda row, y: river.learn_one(dressed_of(row), y), of(river.model)),
         "scikit-learn": Model(partial_fit, lambda row: _of_sklearn(sklearn, row)),

@@ -1,14 +1,14 @@
 """Evaluates alerts of Prometheus over scraped metrics, for the part of its language that our alerts use.
 
-Numbers, selectors with ``=``, ``*``, comparisons that filter, ``and``, ``or`` and ``unless``, with ``on`` and
-``ignoring``, ``absent`` of a selector, and ``increase`` of a counter over an hour. Anything else is an error.
+Numbers, selectors with ``=`` and ``=~``, ``*``, comparisons that filter, ``and``, ``or`` and ``unless``, with
+``on`` and ``ignoring``, ``absent``, and ``increase`` and ``last_over_time`` of an hour. All else fails.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -17,7 +17,7 @@ Labels = frozenset[tuple[str, str]]
 Vector = dict[Labels, float]
 Samples = dict[str, Vector]
 
-_TOKEN: Final = re.compile(r'\s*(?:([a-zA-Z_]\w*)|(\d+(?:\.\d+)?)|("[^"]*")|(==|\[1h\]|[*<>(){},=]))')
+_TOKEN: Final = re.compile(r'\s*(?:([a-zA-Z_]\w*)|(\d+(?:\.\d+)?)|("[^"]*")|(==|=~|\[1h\]|[*<>(){},=]))')
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
     "<": operator.lt,
     ">": operator.gt,
@@ -36,9 +36,9 @@ def samples_of(text: str, **labels: str) -> Samples:
     return samples
 
 
-def evaluate(expression: str, samples: Samples, hour_ago: Samples) -> Vector:
-    """Return the elements of an expression, given the latest scrape and the first one of the last hour."""
-    parser = _Parser(expression, samples, hour_ago)
+def evaluate(expression: str, scrapes: Sequence[Samples]) -> Vector:
+    """Return the elements of an expression, given the scrapes of the last hour."""
+    parser = _Parser(expression, scrapes)
     result = parser.union()
     assert not parser.tokens, f"{expression!r}: {parser.tokens[0]!r} is not understood"
     assert isinstance(result, dict), f"{expression!r} is a number"
@@ -46,8 +46,8 @@ def evaluate(expression: str, samples: Samples, hour_ago: Samples) -> Vector:
 
 
 class _Parser:
-    def __init__(self, expression: str, samples: Samples, hour_ago: Samples) -> None:
-        self.samples, self.hour_ago, self.tokens, at = samples, hour_ago, list[str](), 0
+    def __init__(self, expression: str, scrapes: Sequence[Samples]) -> None:
+        self.scrapes, self.samples, self.tokens, at = scrapes, scrapes[-1], list[str](), 0
         while at < len(expression.rstrip()):
             match = _TOKEN.match(expression, at)
             assert match, f"{expression[at:]!r} is not understood"
@@ -111,28 +111,41 @@ class _Parser:
         return left
 
     def single(self) -> Vector | float:
-        token = self.next()
-        if re.fullmatch(r"\d+(\.\d+)?", token):
-            return float(token)
-        assert re.fullmatch(r"[a-zA-Z_]\w*", token), f"{token!r} is not understood"
-        function = token
-        if function in ("absent", "increase"):
-            assert self.next("(")
-            name = self.next()
-            now, before = self.samples.get(name, {}), self.hour_ago.get(name, {})
-            assert function == "absent" or self.next("[1h]")
-            assert self.next(")")
-            if function == "absent":
-                return {} if now else {frozenset(): 1.0}
-            return {labels: max(now[labels] - before[labels], 0.0) for labels in now if labels in before}
-        wanted = set()
+        word = self.next()
+        if re.fullmatch(r"\d+(\.\d+)?", word):
+            return float(word)
+        assert re.fullmatch(r"[a-zA-Z_]\w*", word), f"{word!r} is not understood"
+        if word not in ("absent", "increase", "last_over_time"):
+            return self.selected(word, self.samples)
+        assert self.next("(")
+        name, tokens = self.next(), list(self.tokens)
+        found = []
+        for scrape in self.scrapes:
+            self.tokens = list(tokens)
+            found.append(self.selected(name, scrape))
+        assert word == "absent" or self.next("[1h]")
+        assert self.next(")")
+        before, now = found[0], found[-1]
+        if word == "absent":
+            return {} if now else {frozenset(): 1.0}
+        if word == "last_over_time":
+            return dict(pair for each in found for pair in each.items())
+        return {labels: max(now[labels] - before[labels], 0.0) for labels in now if labels in before}
+
+    def selected(self, name: str, samples: Samples) -> Vector:
+        """Return the samples of a name whose labels match the selector that may follow."""
+        wanted: list[tuple[str, re.Pattern[str]]] = []
         if self.next("{"):
             while not self.next("}"):
-                name = self.next()
-                assert self.next("=")
-                wanted.add((name, self.next().strip('"')))
+                label, sign = self.next(), self.next("=", "=~")
+                value = self.next().strip('"')
+                wanted.append((label, re.compile(value if sign == "=~" else re.escape(value))))
                 self.next(",")
-        return {labels: value for labels, value in self.samples.get(token, {}).items() if wanted <= labels}
+        return {
+            labels: value
+            for labels, value in samples.get(name, {}).items()
+            if all(pattern.fullmatch(dict(labels).get(label, "")) for label, pattern in wanted)
+        }
 
     def matching(self) -> Callable[[Labels], Any]:
         """Return the function of labels by which two sides match."""
@@ -162,7 +175,7 @@ class Alerts:
         self._scrapes = [each for each in self._scrapes if each[0] >= time - 3600.0] + [(time, samples)]
         for rule in self._rules:
             duration = float(rule["for"][:-1]) * _UNITS[rule["for"][-1]]
-            for labels in evaluate(rule["expr"], samples, self._scrapes[0][1]):
+            for labels in evaluate(rule["expr"], [each for _, each in self._scrapes]):
                 key = rule["alert"], labels
                 active[key] = self._since.get(key, time)
                 if time - active[key] >= duration:

@@ -39,6 +39,7 @@ RULES = [rule for group in yaml.safe_load(FILE.read_text())["groups"] for rule i
 BASE = BEGIN - BEGIN % 86400
 STEP = 300.0
 LIKED = {"tom": "sports", "ann": "music"}
+SERVER, RANK_SERVER = (frozenset({("job", "onlineauto"), ("instance", name)}) for name in ("learner", "rank"))
 
 
 class SimulatedService:
@@ -102,7 +103,10 @@ class SimulatedService:
             except ValueError:
                 pass
         samples = samples_of(self.metrics.text().decode(), job="onlineauto", instance="learner")
-        self.alerts.evaluate({**({} if self.is_down else samples), **self.more()}, self.now)
+        scraped = {"up": {SERVER: float(not self.is_down)}} | ({} if self.is_down else samples)
+        for name, more in self.more().items():
+            scraped[name] = scraped.get(name, {}) | more
+        self.alerts.evaluate(scraped, self.now)
 
     def _decide(self, hour: float, light: float) -> None:
         user = "tom" if self.draw.random() < 0.3 + 0.4 * light else "ann"
@@ -196,6 +200,25 @@ def loop_fails(service: SimulatedService) -> None:
     service.more = lambda: samples_of(text, job="onlineauto", instance="learner")
 
 
+def requests_fail(service: SimulatedService) -> None:
+    begin, labels = service.now, RANK_SERVER | {("endpoint", "rank"), ("code", "500")}
+    service.more = lambda: {"onlineauto_requests_total": {labels: (service.now - begin) / 60.0}}
+
+
+def clients_send_no_rewards_in_time(service: SimulatedService) -> None:
+    service.more = lambda: {
+        "onlineauto_pending": {RANK_SERVER: 900.0},
+        "onlineauto_max_pending": {RANK_SERVER: 1000.0},
+    }
+
+
+def rank_server_is_cut_off(service: SimulatedService) -> None:
+    service.more = lambda: {
+        "onlineauto_learning": {RANK_SERVER: 0.0},
+        "onlineauto_behind_bytes": {RANK_SERVER: 5000.0},
+    }
+
+
 def rewards_stop(service: SimulatedService) -> None:
     service.rewards = False
 
@@ -269,6 +292,9 @@ FAULTS: dict[str, tuple[Callable[[SimulatedService], object], float]] = {
     "OnlineautoLearnerBehind": (learner_is_slow, 0.5),
     "OnlineautoRecordsSkipped": (records_are_damaged, 0.5),
     "OnlineautoLogNotWritable": (log_fails, 0.5),
+    "OnlineautoRequestsFail": (requests_fail, 1.5),
+    "OnlineautoPendingNearlyFull": (clients_send_no_rewards_in_time, 0.5),
+    "OnlineautoRankServerAlone": (rank_server_is_cut_off, 0.5),
     "OnlineautoLoopFailed": (loop_fails, 0.5),
     "OnlineautoRewardsStopped": (rewards_stop, 6.0),
     "OnlineautoChoicesCollapsed": (one_action_for_all, 8.0),
@@ -315,6 +341,23 @@ def test_a_fault_raises_its_alarm_and_no_other(service: SimulatedService, alert:
     assert service.run(hours) == {alert}
 
 
+def test_one_of_several_servers_that_is_down_raises_an_alarm(service: SimulatedService) -> None:
+    service.more = lambda: {"up": {RANK_SERVER: 1.0}, "onlineauto_ready": {RANK_SERVER: 1.0}}
+    assert service.run(0.5) == set()
+    service.more = lambda: {"up": {RANK_SERVER: 0.0}}
+    assert service.run(0.5) == {"OnlineautoDown"}
+
+
+def test_a_learner_that_is_gone_raises_an_alarm_though_another_service_learns(
+    service: SimulatedService,
+) -> None:
+    other = frozenset({("job", "other"), ("instance", "learner")})
+    service.more = lambda: {"onlineauto_learnt_total": {other: 1.0}}
+    service.run(0.5)
+    service.is_down = True
+    assert service.run(0.5) == {"OnlineautoDown"}
+
+
 def test_a_learner_with_a_standby_raises_no_alarm(service: SimulatedService) -> None:
     with_lease(service, age=1.0)
     assert service.run(0.5) == set()
@@ -329,6 +372,7 @@ def test_each_alert_has_its_fault_and_asks_for_metrics_that_exist() -> None:
         "onlineauto_guardrail_alarms",
         "onlineauto_copy_lag_seconds",
         "onlineauto_loops_failed",
+        "onlineauto_requests_total",
     }
     known |= set(scraped_standby(0.0))
     for rule in RULES:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from onlineauto import __version__
 from onlineauto.cli.serve import VERB
 from onlineauto.service.client import Client
 from onlineauto.service.http.tokens import Tokens
@@ -65,6 +66,12 @@ def test_a_chart_with_a_standby_and_monitoring() -> None:
     services = [each for (kind, _), each in kinds.items() if kind == "Service"]
     wanted = monitor["spec"]["selector"]["matchLabels"]
     assert all(wanted.items() <= each["metadata"]["labels"].items() for each in services)
+
+
+def test_the_image_is_that_of_this_version() -> None:
+    chart = yaml.safe_load((FOLDER / "helm/Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == __version__
+    assert {pod["containers"][0]["image"] for pod in pods().values()} == {f"onlineauto:{__version__}"}
 
 
 def test_the_manifests_refer_to_what_they_define() -> None:

@@ -31,7 +31,7 @@ def bandit() -> AutoML:
     frame = polars.DataFrame(
         {"user": np.array(USERS)[user], "arm": arm, "reward": reward, "p": [1 / 3] * 3000}
     )
-    return AutoML(seed=1).fit(frame, actions="arm", reward="reward", probability="p")
+    return AutoML(seed=1).fit_table(frame, actions="arm", reward="reward", probability="p")
 
 
 def opened(folder: Path, now: list[float]) -> Loop:

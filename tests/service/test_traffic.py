@@ -75,6 +75,20 @@ def test_a_namespace_of_actions_that_vanishes_is_named(monkeypatch: pytest.Monke
     assert names_of(watch) == ["actions.topic"]
 
 
+def test_actions_that_cannot_be_told_apart_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = TrafficWatch()
+    run(watch, 0, 1, with_device)
+    assert not any("told apart" in warning for warning in watch.summary().warnings)
+    actions = [{"_tag": each["_tag"], "topic": {"x": 1}} for each in ACTIONS]
+    monkeypatch.setattr("tests.service.test_traffic.ACTIONS", actions)
+    run(watch, 1, 1.1, with_device)
+    [warning] = [each for each in TrafficWatch(watch.state()).summary().warnings if "told apart" in each]
+    assert "in the latest 12 decisions" in warning
+    monkeypatch.undo()
+    run(watch, 2, 2.01, with_device)
+    assert not any("told apart" in warning for warning in watch.summary().warnings)
+
+
 def test_features_of_some_hours_or_of_few_users_are_not_reported() -> None:
     watch = TrafficWatch()
 
@@ -148,7 +162,7 @@ def test_each_decision_may_prefer_a_new_action() -> None:
     watch = TrafficWatch()
     for second in range(1200):
         made = datetime.fromtimestamp(1e9 + second, UTC)
-        actions = [{"_tag": f"news {second}"}, {"_tag": "a"}, {"_tag": "b"}]
+        actions = [{"_tag": tag, "id": tag} for tag in (f"news {second}", "a", "b")]
         context = msgspec.Raw(msgspec.json.encode({"_multi": actions}))
         watch.take(LogRecord("rank", made, "e", [1, 2, 3], [0.8, 0.1, 0.1], context), explored=True)
         found = watch.summary()

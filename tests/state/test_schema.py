@@ -19,6 +19,7 @@ from onlineauto.state.schema import (
     add,
     between,
     by_entry,
+    copied,
     copy,
     counts,
     declare,
@@ -438,6 +439,14 @@ def test_a_copy_clears_what_only_the_target_used() -> None:
     other.n[0], other.rows[:2] = 2, 8.0
     copy(other, state)
     assert equal(arrays(state), arrays(other))
+
+
+@given(records())
+def test_a_copied_record_is_equal_and_shares_no_memory(state: Any) -> None:
+    result = copied(state, {})
+    assert equal(arrays(result), arrays(state))
+    pairs = zip(arrays(result).values(), arrays(state).values(), strict=True)
+    assert not any(np.shares_memory(new, old) for new, old in pairs)
 
 
 @given(records())

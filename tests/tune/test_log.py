@@ -6,6 +6,7 @@ import logging
 import sqlite3
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -151,12 +152,12 @@ def test_a_log_ends_at_damaged_bytes_and_the_records_before_them_can_be_copied(
 ) -> None:
     records, whole = written_log(scheduler, 2), tmp_path / "whole.db"
     stored_log(records, f"sqlite:///{whole}")
-    with sqlite3.connect(whole) as file:
+    with closing(sqlite3.connect(whole)) as file, file:
         file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     for position in range(1, len(records), 5):
         copy = tmp_path / f"{position}.db"
         copy.write_bytes(whole.read_bytes())
-        with sqlite3.connect(copy) as file:
+        with closing(sqlite3.connect(copy)) as file, file:
             query = "SELECT CAST(body AS BLOB) FROM onlineauto_record WHERE version = ?"
             (body,) = file.execute(query, (position + 1,)).fetchone()
             byte = position * 7 % len(body)
@@ -428,7 +429,7 @@ def test_a_damaged_snapshot_is_replaced_by_the_log(
     for _ in range(5):
         study.tell(asked(study), 0.5)
     crc = zlib.crc32(body.encode()) + version if has_checksum else 1
-    with sqlite3.connect(tmp_path / "study.db") as file:
+    with closing(sqlite3.connect(tmp_path / "study.db")) as file, file:
         file.execute("INSERT INTO onlineauto_snapshot VALUES (1, ?, ?, ?)", (version, body, crc))
     again = Study.load("study", storage=url)
     with caplog.at_level(logging.WARNING):

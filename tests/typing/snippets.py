@@ -44,7 +44,15 @@ def serve() -> None:
     AutoML(epsilon="much")  # type: ignore[arg-type]
     AutoML(quadratics="::")  # type: ignore[call-arg]
     bandit.learn(choice, 1.0)  # type: ignore[call-overload]
+    assert_type(bandit.fit_table("log.parquet", actions="a", reward="r", probability="p"), AutoML)
+    bandit.fit([{"context": {}, "actions": [{"x": 1}], "chosen": 0, "reward": 1, "probability": 1.0}])
+    bandit.fit("log.txt", actions="a")  # type: ignore[call-arg]
+    bandit.fit([{"x": 1}], [1.0])  # type: ignore[arg-type,call-arg]
     bandit.rank("tom", [])  # type: ignore[arg-type]
+    actions = [{"x": 1}, {"x": 2}]
+    assert_type(bandit.predict({"u": 1}, actions), NDArray[np.float32])
+    assert_type(bandit.predict([{"u": 1}], actions), list[NDArray[np.float32]])
+    assert_type(bandit.predict([{"u": 1}], [actions]), list[NDArray[np.float32]])
 
 
 def predict() -> None:
@@ -57,6 +65,9 @@ def predict() -> None:
     proba = classes.predict_proba({"x": 2.0})
     assert_type(proba, dict[Any, float])
     model.learn({"x": 1.0}, weight=2.0)  # type: ignore[call-arg]
+    assert_type(model.fit(np.ones((2, 1)), [1.0, 2.0], sample_weight=[1, 2]), AutoMLRegressor)
+    assert_type(model.fit_table("rents.parquet", label="rent"), AutoMLRegressor)
+    model.fit("rents.txt", label="rent")  # type: ignore[call-overload]
 
 
 def learn(paths: list[Path], block: Block) -> None:

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.api.numbers import as_float
 from onlineauto.errors import EventTypeError, InputError, short_repr
+from onlineauto.features.block import DEFAULT
+from onlineauto.formats.mappings.encoded_event import marshal_values
 from onlineauto.formats.mappings.named_event import EVENT_KEYS, refuse_unknown
 from onlineauto.formats.mappings.values import is_missing, plain, whole_number
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from onlineauto.workspace.workspace import Workspace
+
 _MOST = (2 - 2**-23) * 2.0**127
 """The largest float32."""
 
 Features: TypeAlias = "Mapping[str, Any]"
 """Features by namespace, as for `onlineauto.interop.from_dicts`."""
+
+COMPARED: Final = 100
+"""Number of the first events of a model whose actions are compared with each other."""
+
+EQUAL_ACTIONS: Final = (
+    "the actions have the same features, so they cannot be told apart: ids are no features, give "
+    "{'article': id}"
+)
 
 Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
 """The features of each action, in a list or by the action's id."""
@@ -40,6 +54,60 @@ def list_features(actions: Any, *, where: str = "event") -> list[Features]:
             f"{where}: actions are a list or a mapping of features, not {type(actions).__name__}"
         )
     return list(actions.values() if isinstance(actions, Mapping) else actions)
+
+
+def lists_of_actions(actions: Any, n_events: int) -> list[Actions]:
+    """Return the actions of each of many events; a mapping or a list of mappings has those of all."""
+    if isinstance(actions, Mapping):
+        return [actions] * n_events
+    listed: list[Any] = list_features(actions)
+    if listed and all(isinstance(action, Mapping | str) for action in listed):
+        return [listed] * n_events
+    if len(listed) != n_events:
+        raise InputError(
+            f"there are {n_events} contexts, and {len(listed)} lists of actions: give one for each, or a "
+            "list of mappings for all"
+        )
+    return listed
+
+
+def learnt_columns(
+    rows: Sequence[Features], lists: Iterable[Any], workspace: Workspace
+) -> list[dict[str, Any]]:
+    """Return the rows of a frame without the columns that a workspace has not learnt as the context.
+
+    The columns of the actions are those in `lists`. Warn of learnt columns that the frame lacks.
+    """
+    with workspace.lock:
+        layout, encoded = workspace.layout.state(), workspace.search.of_actions
+    learnt = {name.decode("utf-8", "replace") for name in (*layout["known"], *layout["left_out"])}
+    different = {id(actions): actions for actions in lists}  # which may be one list, for all rows
+    actions: Iterable[Any] = chain.from_iterable(map(list_features, different.values()))
+    keys = {str(name) for action in actions if isinstance(action, Mapping) for name in action}
+    # The namespaces of a struct may be those of its fields, so it is not compared.
+    structs = {name for row in rows for name, value in row.items() if isinstance(value, Mapping)}
+    names = {name for row in rows[:1] for name in row if (name or DEFAULT.decode()) in learnt} | structs
+    names -= keys
+    absent = learnt - keys - names - {name.decode("utf-8", "replace") for name in encoded}
+    if rows and absent and not names:
+        raise InputError(
+            f"the frame has no column that was learnt as the context: {', '.join(sorted(absent))}; "
+            f"there are {', '.join(rows[0])}"
+        )
+    if rows and absent and not structs:
+        text = f"the frame lacks columns that were learnt: {', '.join(sorted(absent))}"
+        warnings.warn(text, UserWarning, stacklevel=3)
+    return [{name: value for name, value in row.items() if name in names} for row in rows]
+
+
+def are_equal(actions: Sequence[Features]) -> bool:
+    """Return whether there are several actions, all with the same features; False if some are unusual types.
+
+    >>> are_equal([{}, {}]), are_equal([{"article": 1}, {"article": True}]), are_equal([{}])
+    (True, False, False)
+    """
+    first = marshal_values((actions[0],)) if len(actions) > 1 else None
+    return first is not None and all(marshal_values((action,)) == first for action in actions[1:])
 
 
 def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int:

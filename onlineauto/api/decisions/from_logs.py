@@ -7,10 +7,10 @@ import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.api.base import AutoModel, hide_class_name
-from onlineauto.api.decisions.events import logged_event
+from onlineauto.api.decisions.events import COMPARED, EQUAL_ACTIONS, are_equal, logged_event
 from onlineauto.api.decisions.joining import Joined
-from onlineauto.api.feed import count_of, refuse_names
-from onlineauto.api.tables import is_frame, names_of_columns
+from onlineauto.api.feed import check_frame, count_of
+from onlineauto.api.tables import names_of_columns
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from onlineauto.api.decisions.events import Features
+    from onlineauto.api.feed import Events
     from onlineauto.interop.datasets import Names
 
 
@@ -30,6 +31,8 @@ class FromLogs(AutoModel):
     """A contextual bandit that learns from logs."""
 
     _measure: ClassVar[str] = "reward"
+    _table_call = "fit_table(table, actions=…, probability=…, reward=…), or cost in place of reward"
+    _left_to_compare: int = COMPARED
 
     @property
     def _default_reward(self) -> float | None:
@@ -44,45 +47,21 @@ class FromLogs(AutoModel):
         """
         return -self.average_loss
 
-    def fit(
-        self,
-        source: Any,
-        y: object = None,
-        *,
-        context: Names | None = None,
-        actions: str | Names | None = None,
-        event: str | None = None,
-        choices: Sequence[Any] | Mapping[Any, Features] | None = None,
-        reward: str | None = None,
-        cost: str | None = None,
-        probability: str | None = None,
-        weight: str | None = None,
-        sample_weight: object = None,
-        columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
-        progress: bool | None = None,
-    ) -> Self:
-        r"""Learn from logged events, and return self.
+    def fit(self, events: Events, *, progress: bool | None = None) -> Self:
+        r"""Learn from logged events, and return self; `fit_table` learns frames, datasets and Parquet.
 
         Parameters
         ----------
-        source : frame, dataset, iterable, path or bytes
-            A frame; a path or dataset of Parquet; an iterable of mappings, texts or blocks; or a file of
-            text, JSON or dsjson. A mapping has ``context``, ``actions``, ``chosen``, ``probability``, and
-            ``reward`` or ``cost``.
-        context, actions, event, choices, reward, cost, probability, weight : optional
-            Columns of a frame or dataset, as for `onlineauto.interop.from_frame`. A frame needs `actions`,
-            `probability`, and `reward` or `cost`.
-        y, sample_weight : None
-            Rejected: they are for `AutoMLRegressor` and `AutoMLClassifier`.
-        columns : path or mapping, optional
-            The roles of the columns of a dataset, in place of their names.
+        events : iterable, path, bytes or binary file
+            An iterable of mappings, texts or blocks; or a file of text, JSON or dsjson. A mapping has
+            ``context``, ``actions``, ``chosen``, ``probability``, and ``reward`` or ``cost``.
         progress : bool, optional
             Whether to display a bar; by default on a terminal and in a notebook.
 
         Raises
         ------
         InputError
-            An event is invalid, a column is missing, or nothing was learnt.
+            An event is invalid, the source is a table, or nothing was learnt.
 
         Examples
         --------
@@ -95,41 +74,71 @@ class FromLogs(AutoModel):
         >>> AutoML().fit([event | {"chosen": 0, "reward": 1, "probability": 0.5}] * 100).events
         100
         """
-        if y is not None or sample_weight is not None:
-            name = "y" if y is not None else "sample_weight"
-            raise InputError(
-                f"{name}: a bandit learns decisions, fit(frame, actions=…, reward=…, probability=…, "
-                "weight=…), where these name columns; AutoMLRegressor and AutoMLClassifier have fit(X, y, "
-                "sample_weight=…)"
-            )
+        return self._fit(events, progress=progress)
+
+    def fit_table(
+        self,
+        table: Any,
+        *,
+        actions: str | Names | None = None,
+        probability: str | None = None,
+        reward: str | None = None,
+        cost: str | None = None,
+        context: Names | None = None,
+        event: str | None = None,
+        choices: Sequence[Any] | Mapping[Any, Features] | None = None,
+        weight: str | None = None,
+        columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Learn from a table of logged events, and return self.
+
+        Parameters
+        ----------
+        table : frame, dataset, path or list of paths
+            A frame of pandas, polars or Arrow; a dataset of pyarrow; Parquet: files, a folder or a pattern.
+        actions, probability, reward, cost, context, event, choices, weight : optional
+            Columns of the table, as for `onlineauto.interop.from_frame`. A frame needs `actions`,
+            `probability`, and `reward` or `cost`; by default, the columns of a dataset are inferred.
+        columns : path or mapping, optional
+            The roles of the columns of a dataset, in place of their names.
+        progress : bool, optional
+            Whether to display a bar; by default on a terminal and in a notebook.
+
+        Raises
+        ------
+        InputError
+            A row is invalid, a column is missing, the source is no table, or nothing was learnt.
+
+        Examples
+        --------
+        >>> import polars
+        >>> from onlineauto import AutoML
+        >>> log = polars.DataFrame({"user": ["tom", "ann"], "arm": ["a", "b"], "r": [1, 0], "p": [0.5, 0.5]})
+        >>> AutoML().fit_table(log, actions="arm", probability="p", reward="r").events
+        2
+        """
         named: dict[str, Any] = {"context": context, "actions": actions, "event": event, "choices": choices}
         named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
-        if is_frame(source) and columns is None:
-            if actions is None or probability is None or (reward is None) == (cost is None):
-                raise InputError(
-                    "a frame needs the names of its columns: fit(frame, actions=…, reward=…, probability=…), "
-                    f"or cost in place of reward; there are {', '.join(names_of_columns(source))}"
-                )
-            if not source.shape[0]:
-                raise InputError("nothing was learnt: the frame has no rows")
-            features, problems = self._workspace.configuration[FeatureOptions], Diagnostics()
-            blocks = from_frame(
-                source,
-                **named,
-                problems=problems,
-                hash=features.hash,
-                hash_seed=features.hash_seed,
-                name_columns=features.name_columns,
-            )
-            n_events = source.shape[0] if event is None else None
-            self._fit(blocks, progress=progress, n_events=n_events, problems=problems)
-            return self
-        if is_arrow(source):
-            self._fit(decisions_in(source, columns, **named), progress=progress)
-            return self
-        refuse_names(source, {**named, "columns": columns})
-        self._fit(source, progress=progress)
-        return self
+        if is_arrow(table):
+            return self._fit(decisions_in(table, columns, **named), progress=progress)
+        check_frame(table, columns, table_call=self._table_call)
+        if actions is None or probability is None or (reward is None) == (cost is None):
+            names = ", ".join(names_of_columns(table))
+            raise InputError(f"a frame needs the names of its columns: {self._table_call}; there are {names}")
+        if not table.shape[0]:
+            raise InputError("nothing was learnt: the frame has no rows")
+        features, problems = self._workspace.configuration[FeatureOptions], Diagnostics()
+        blocks = from_frame(
+            table,
+            **named,
+            problems=problems,
+            hash=features.hash,
+            hash_seed=features.hash_seed,
+            name_columns=features.name_columns,
+        )
+        n_events = table.shape[0] if event is None else None
+        return self._fit(blocks, progress=progress, n_events=n_events, problems=problems)
 
     def join(
         self,
@@ -176,4 +185,13 @@ class FromLogs(AutoModel):
         event, lacking = logged_event(item, number)
         if lacking:
             problems.locate(ProblemCode.NO_LABEL, number + 1, lacking)
+        if self._left_to_compare:
+            self._compare(event["actions"])
         return event
+
+    def _compare(self, actions: Sequence[Features]) -> None:
+        """Warn, once for a model, if the actions of one of its first events have the same features."""
+        self._left_to_compare = max(self._left_to_compare - 1, 0)
+        if are_equal(actions):
+            self._left_to_compare = 0
+            warnings.warn(EQUAL_ACTIONS, UserWarning, stacklevel=4)

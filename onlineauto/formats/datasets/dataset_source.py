@@ -120,6 +120,11 @@ class DatasetReader:
         raise InputError(f"{self.name}: no file of the dataset can be opened as Parquet")
 
     @property
+    def names(self) -> NameHashes:
+        """The names of the columns' features."""
+        return self._encoder.names
+
+    @property
     def identities(self) -> Identities:
         """Columns whose numbers are names, each as ``namespace^column``."""
         return self._encoder.identities
@@ -292,7 +297,10 @@ class DatasetSource:
         self,
         source: Any,
         columns: str | os.PathLike[str] | Mapping[str, Any] | DatasetColumns | None = None,
+        *,
+        predicts: bool = False,
     ) -> None:
+        self._predicts = predicts
         self.files: Sequence[DatasetFile]
         if isinstance(source, str | os.PathLike):
             self.name, self.files = os.fspath(source), files_of_paths([source])
@@ -327,10 +335,10 @@ class DatasetSource:
         source._marks = deque(maxlen=_MARKS)  # noqa: SLF001
         return source
 
-    def like(self, learnt: Mapping[str, Any], *, predicts: bool) -> DatasetSource:
+    def like(self, learnt: Mapping[str, Any]) -> DatasetSource:
         """Return a source of the same files for a model that has learnt a dataset with a `description`."""
         model, columns = columns_of(learnt.get("columns", {})), self._given
-        if predicts:
+        if self._predicts:
             columns = columns or model
             if columns.rows == model.rows == "events" and columns.choices is None:
                 columns = replace(columns, choices=model.choices)
@@ -380,7 +388,7 @@ class DatasetSource:
         columns, schema = self._given, self.schema()
         if columns is None:
             try:
-                columns = infer_columns(schema, self.first_rows(), decides=decides)
+                columns = infer_columns(schema, self.first_rows(), decides=decides, predicts=self._predicts)
             except InputError as error:
                 raise InputError(f"{self.name}: {error}") from None
         if columns.rows == "events" and columns.choices is None and columns.action is not None:

@@ -15,6 +15,7 @@ from onlineauto.formats.datasets.arrow_arrays import (
     is_text,
     numbers_of,
     path_at,
+    plain_values,
     pyarrow,
     texts_of,
     type_at,
@@ -183,6 +184,8 @@ class Encoder:
                 length = np.diff(start)
                 position = np.arange(len(value)) - np.repeat(start[:-1], length)
                 hashes = (position + self.names.namespaces.hashes[number]).astype(np.uint32)
+                if self.names.noted is not None:
+                    self.names.features(range(int(length.max(initial=0))), number)
                 absent = (value == 0) | np.isnan(value)
                 if absent.any():
                     in_vector = np.repeat(length >= LEAST_VECTOR, length)[absent]
@@ -228,6 +231,9 @@ class Encoder:
         if last is not None and hashes is not None and last.equals(texts.values):
             return texts.code, hashes
         hashes = self.hashes(prefix.encode(), *texts.bytes_of(), number)
+        if self.names.noted is not None:
+            values = map(str, plain_values(texts.values))
+            self.names.noted(number, [prefix + value for value in values], hashes.tolist())
         if pyarrow().types.is_dictionary(array.type):
             self._hashed[key] = texts.values, hashes
         return texts.code, hashes

@@ -48,15 +48,20 @@ _FLAG: Final = "it says which action was taken, which is an outcome and no featu
 _NUMERIC: Final = ("probability", "cost", "reward", "label", "weight")
 
 
-def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> DatasetColumns:
-    """Return the inferred roles of the columns of a dataset, by its first rows if they are known."""
+def infer_columns(
+    schema: Any, first: Any | None, *, decides: bool | None, predicts: bool = False
+) -> DatasetColumns:
+    """Return the inferred roles of the columns of a dataset, by its first rows if they are known.
+
+    A model that only `predicts` needs no label.
+    """
     roles = {role: name for role, names in _NAMES.items() if (name := _first_name(schema, names, role))}
     if "cost" in roles and "reward" in roles:
         del roles["reward"]
     if decides is None:
         decides = "probability" in roles
     if not decides:
-        if "label" not in roles:
+        if "label" not in roles and not predicts:
             raise _ambiguity(schema, "which one is the label")
         chosen: dict[str, Any] = {name: roles[name] for name in ("label", "weight") if name in roles}
         chosen |= {"tag": roles["event"]} if "event" in roles else {}

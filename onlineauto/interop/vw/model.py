@@ -279,12 +279,12 @@ def is_vw_model(source: object) -> bool:
 
 
 def load_any_model(
-    path: str | os.PathLike[str], configuration: Configuration
+    path: str | os.PathLike[str], configuration: Configuration, *, allow_scaled: bool = False
 ) -> tuple[Workspace, dict[str, Any]]:
-    """Return the workspace of a model file, and the stored state of the run that saved it."""
+    """Return the workspace of a model file, and the stored state of the run, like `load_model`."""
     if is_vw_model(path):
         return load_vw_model(path, configuration)
-    return load_model(Workspace, path, configuration)
+    return load_model(Workspace, path, configuration, allow_scaled=allow_scaled)
 
 
 def read_model(source: str | os.PathLike[str] | bytes, *, testonly: bool = False) -> Workspace:

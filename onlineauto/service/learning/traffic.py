@@ -47,6 +47,8 @@ _REWARDS: Final = 25.0
 _RARE: Final = 0.0005
 _LONG_RUN: Final = 50_000
 _ALL_EQUAL: Final = 300
+_ALIKE: Final = 10
+"""Number of counted decisions in a row whose actions have the same features."""
 
 LOW_ENTROPY: Final = 0.05
 HIGH_FLOOR: Final = 0.5
@@ -112,6 +114,7 @@ class _State(msgspec.Struct):
     last: float = 0.0
     hour_begin: float = 0.0
     in_hour: int = 0
+    alike: int = 0  # the latest counted decisions in a row whose actions have the same features
     choices: _Choices = msgspec.field(default_factory=_Choices)
     names: dict[str, _Name] = {}
     rewards: _Rewards = msgspec.field(default_factory=_Rewards)
@@ -130,7 +133,7 @@ class TrafficWatch:
     >>> from msgspec import Raw
     >>> from onlineauto.formats.decisions.dsjson import LogRecord
     >>> watch = TrafficWatch()
-    >>> context = Raw(b'{"user":{"age":3},"_multi":[{"_tag":"art"},{"_tag":"news"}]}')
+    >>> context = Raw(b'{"user":{"age":3},"_multi":[{"_tag":"art","a":1},{"_tag":"news","b":1}]}')
     >>> for second in range(200):
     ...     made = datetime.fromtimestamp(1e9 + second, UTC)
     ...     watch.take(LogRecord("rank", made, "e", [1, 2], [0.9, 0.1], context), explored=True)
@@ -175,7 +178,11 @@ class TrafficWatch:
             names = set(_names_in(context))
         except (msgspec.MsgspecError, LookupError, ValueError):  # the learner reports what it cannot read
             return
-        names.update(f"actions.{name}"[:80] for each in actions for name in each if name != "_tag")
+        for each in actions:
+            each.pop("_tag", None)
+        if len(actions) > 1:
+            state.alike = state.alike + 1 if all(each == actions[0] for each in actions) else 0
+        names.update(f"actions.{name}"[:80] for each in actions for name in each)
         self._take_names(names, time)
 
     def summary(self) -> Traffic:
@@ -285,6 +292,11 @@ class TrafficWatch:
             yield (
                 f"all {equal} rewards are {self._state.rewards.first:g}: no choice is bad. Send rewards of "
                 "bad ones, too, or learn decisions without one (--learn_at wait; a router: /v1/activate)."
+            )
+        if (alike := self._state.alike) >= _ALIKE:
+            yield (
+                f"the actions have the same features in the latest {alike} decisions that were compared, so "
+                'they cannot be told apart: ids are no features, send {"article": {"id": "a1"}}.'
             )
 
 

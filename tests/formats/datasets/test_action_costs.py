@@ -173,10 +173,10 @@ def test_rows_with_labels_have_no_costs() -> None:
 def test_predictions_do_not_need_the_costs(tmp_path: Path) -> None:
     for make, columns in ROWS.values():
         pq.write_table(make([[0.5, 2.0]]), tmp_path / "a.parquet")
-        source = DatasetSource(tmp_path / "a.parquet", columns | {"action_costs": "costs"})
+        source = DatasetSource(tmp_path / "a.parquet", columns | {"action_costs": "costs"}, predicts=True)
         Workspace(cb_explore_adf=True).fit(source)
         assert source.description["columns"]["action_costs"] == "costs"
-        assert source.like(source.description, predicts=True).columns().action_costs is None
+        assert source.like(source.description).columns().action_costs is None
         assert columns_of(source.description["columns"]).action_costs == "costs"
 
 

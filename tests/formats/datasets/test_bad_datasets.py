@@ -301,9 +301,9 @@ def test_a_name_of_two_columns_is_refused(tmp_path: Path, table: Any, name: str)
     pq.write_table(pa.table(table | {"label": [1.0], "other": [2.0]}), path)
     for columns in (None, {"rows": "labels", "label": "label", "context": [name]}):
         with pytest.raises(InputError, match=f"there are 2 columns and fields of structs '{name}': rename"):
-            AutoMLRegressor().fit(str(path), columns=columns)
+            AutoMLRegressor().fit_table(str(path), columns=columns)
     columns = {"rows": "labels", "label": "label", "context": ["other"]}
-    assert AutoMLRegressor().fit(str(path), columns=columns).events == 1
+    assert AutoMLRegressor().fit_table(str(path), columns=columns).events == 1
 
 
 def test_a_path_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
@@ -349,6 +349,6 @@ def test_rewards_that_are_all_missing_have_no_range() -> None:
     assert evidence_of(columns, table.to_batches()[0])["reward"] == "1 distinct value in 2 rows"
     costs = pa.table({"id": [1, 1, 2, 2], "cost": [0.5, None, None, 1.0], "p": [0.5, None, None, 0.5]})
     roles = {"rows": "actions", "event": "id", "actions": {}, "cost": "cost", "probability": "p"}
-    source = DatasetSource(pyarrow.dataset.dataset(costs), roles)
+    source = DatasetSource(pyarrow.dataset.dataset(costs), roles, predicts=True)
     learnt(source, cb_explore_adf=True)
-    assert source.like(source.description, predicts=True).columns() == columns_of(roles)
+    assert source.like(source.description).columns() == columns_of(roles)

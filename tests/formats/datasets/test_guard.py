@@ -119,7 +119,7 @@ def test_damaged_buffer_of_a_filtered_dataset_is_found_before_the_filter(name: s
     table = pa.Table.from_batches([batch(x=DAMAGED[name])])
     source = ds.dataset(table).filter(ds.field("x").is_valid() & (ds.field("click") > 0))
     with pytest.raises(InputError, match="nothing was learnt"):
-        AutoML().fit(source, columns=COLUMNS)
+        AutoML().fit_table(source, columns=COLUMNS)
 
 
 def test_column_of_a_type_without_features_is_refused_before_it_is_read() -> None:
@@ -127,7 +127,7 @@ def test_column_of_a_type_without_features_is_refused_before_it_is_read() -> Non
     nested = coded(0, values=coded(0).cast(pa.string())[:1].dictionary_encode())
     for values in (pa.nulls(N, pa.list_view(pa.float64())), runs, nested):
         with pytest.raises(InputError, match="has no features"):
-            AutoML().fit(reader(batch(x=values)), columns=COLUMNS)
+            AutoML().fit_table(reader(batch(x=values)), columns=COLUMNS)
 
 
 def test_strict_parse_stops_at_a_damaged_batch() -> None:
@@ -141,7 +141,7 @@ def test_damaged_frame_is_refused(name: str) -> None:
     table = pa.Table.from_batches([batch(x=DAMAGED[name])])
     for frame in (table, batch(x=DAMAGED[name])):
         with pytest.raises(InputError, match="nvalid"):
-            AutoML().fit(frame, **NAMED)
+            AutoML().fit_table(frame, **NAMED)
         with pytest.raises(InputError, match="nvalid"):
             list(from_frame(frame, **NAMED))
     with pytest.raises(InputError, match="nvalid"):
@@ -149,7 +149,7 @@ def test_damaged_frame_is_refused(name: str) -> None:
 
 
 def test_batch_is_a_frame() -> None:
-    assert AutoML().fit(batch(), **NAMED).events == N
+    assert AutoML().fit_table(batch(), **NAMED).events == N
 
 
 def test_batch_with_other_columns_than_its_reader_is_counted() -> None:
@@ -166,7 +166,7 @@ def test_error_of_a_reader_is_a_counted_problem() -> None:
 
     source = pa.RecordBatchReader.from_batches(batch().schema, batches())
     with pytest.warns(UserWarning, match="the server has gone"):
-        assert AutoML().fit(source, columns=COLUMNS).events == N
+        assert AutoML().fit_table(source, columns=COLUMNS).events == N
 
 
 # -- texts that are not UTF-8 --------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_label_that_is_not_utf8_is_missing_and_a_feature_is_bytes(form: str, tmp
     columns = {"y": BAD, "word": BAD, "words": pa.array([["a"]] * N)}
     source = as_source(form, pa.table(columns), tmp_path)
     with pytest.warns(UserWarning, match="20, of which the first: event 1: the label is missing"):
-        assert AutoMLClassifier().fit(source, label="y").events == 40
+        assert AutoMLClassifier().fit_table(source, label="y").events == 40
 
 
 def test_csv_that_is_not_utf8_is_bytes(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_name_of_a_column_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     path = as_source("parquet", pa.table(rows(caff=["x"] * N)), tmp_path)
     path.write_bytes(path.read_bytes().replace(b"caff", b"caf\xe9"))
     with pytest.raises(InputError, match=r"t\.parquet: cannot be read"):
-        AutoML().fit(path, **NAMED)
+        AutoML().fit_table(path, **NAMED)
 
 
 # -- lists ---------------------------------------------------------------------------------------------
@@ -245,11 +245,9 @@ def test_event_with_a_huge_list_is_counted_and_skipped(tmp_path: Path) -> None:
     found = learnt(DatasetSource(path, COLUMNS), cb_explore_adf=True)
     assert found.events == N - 1  # type: ignore[attr-defined]
     assert "a list of 'x' has more than 65,536 elements; event skipped" in str(found.diagnostics.kept[0])
+    columns = {"rows": "labels", "label": "y", "context": ["x"]}
     with pytest.warns(UserWarning, match=rf"t\.parquet:{N}:1: a list of 'x' has more"):
-        assert (
-            AutoMLRegressor().fit(path, columns={"rows": "labels", "label": "y", "context": ["x"]}).events
-            == N - 1
-        )
+        assert AutoMLRegressor().fit_table(path, columns=columns).events == N - 1
 
 
 def test_event_with_too_many_actions_is_counted_and_skipped() -> None:
@@ -278,15 +276,15 @@ def test_links_are_followed_once(tmp_path: Path) -> None:
     (folder / "file.parquet").symlink_to("one/part.parquet")
     (folder / "elsewhere").symlink_to(outside)
     for source in (str(folder), f"{folder}/**/*.parquet"):
-        assert AutoML().fit(source, **NAMED).events == 3 * N, source
+        assert AutoML().fit_table(source, **NAMED).events == 3 * N, source
     for link in ("self", "file.parquet"):
         (folder / link).unlink()
     (folder / "one" / "up").unlink()
     days = [folder / "one", folder / "two", folder / "latest"]
     assert len(DatasetSource(days).files) == 2
-    assert AutoML().fit(days, **NAMED).events == 2 * N
-    assert AutoML().fit(f"{folder}/l*/*.parquet", **NAMED).events == N
-    assert AutoML().fit(ds.dataset(folder, format="parquet"), **NAMED).events == 3 * N
+    assert AutoML().fit_table(days, **NAMED).events == 2 * N
+    assert AutoML().fit_table(f"{folder}/l*/*.parquet", **NAMED).events == N
+    assert AutoML().fit_table(ds.dataset(folder, format="parquet"), **NAMED).events == 3 * N
 
 
 def test_folder_of_links_alone_is_a_dataset(tmp_path: Path) -> None:
@@ -294,7 +292,7 @@ def test_folder_of_links_alone_is_a_dataset(tmp_path: Path) -> None:
     pq.write_table(pa.table(rows()), tmp_path / "real" / "part.parquet")
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "day").symlink_to(tmp_path / "real")
-    assert AutoML().fit(tmp_path / "links", **NAMED).events == N
+    assert AutoML().fit_table(tmp_path / "links", **NAMED).events == N
 
 
 # -- what fit says -------------------------------------------------------------------------------------
@@ -314,7 +312,7 @@ def test_columns_left_out_are_named_in_a_warning(kind: str, model: Any, tmp_path
         "parquet", pa.table({"y": [0.0, 1.0] * (N // 2), "x": ["a"] * N, "day": values[kind]}), tmp_path
     )
     with pytest.warns(UserWarning, match="column cannot be a feature: day: "):
-        model().fit(path, label="y")
+        model().fit_table(path, label="y")
 
 
 def test_sources_that_are_no_frames_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,11 +329,11 @@ def test_sources_that_are_no_frames_are_explained(tmp_path: Path, monkeypatch: p
         ("empty", "y", "there is no file of Parquet 'empty', nor in a folder"),
         ("twice.parquet", "y", "there are 2 columns 'a': rename them"),
         ("t.parquet", "yy", r"there is no column 'yy' \(label\); there are a, y"),
-        (["1 |a x"], "y", "its texts are events with labels"),
+        (["1 |a x"], "y", "its texts are no paths of Parquet"),
     ):
         with pytest.raises(InputError, match=why):
-            AutoMLRegressor().fit(source, label=label)
-    assert AutoMLRegressor().fit(["t.parquet"], label="y").events == 18
+            AutoMLRegressor().fit_table(source, label=label)
+    assert AutoMLRegressor().fit_table(["t.parquet"], label="y").events == 18
 
 
 def test_damaged_columns_of_arrow_in_pandas_are_refused() -> None:
@@ -343,8 +341,8 @@ def test_damaged_columns_of_arrow_in_pandas_are_refused() -> None:
     column = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([damaged])))
     frame = pd.DataFrame({"x": column, "arm": ["art"] * 3, "click": 1.0, "p": 1 / 3})
     for fit in (
-        lambda: AutoML().fit(frame, **NAMED),
-        lambda: AutoMLRegressor().fit(frame, label="click"),
+        lambda: AutoML().fit_table(frame, **NAMED),
+        lambda: AutoMLRegressor().fit_table(frame, label="click"),
         lambda: AutoMLClassifier().fit(frame[["x"]], ["a", "b", "c"]),
     ):
         with pytest.raises(InputError, match=r"column 'x': .*indices"):
@@ -360,6 +358,6 @@ def test_names_of_columns_that_are_not_utf8_are_refused() -> None:
     table = pa.ipc.open_file(sink.getvalue().to_pybytes().replace(b"zzzz", b"zz\xff\xfe")).read_all()
     for source in (table, table.to_batches()[0]):
         with pytest.raises(InputError, match="can't decode"):
-            AutoML().fit(source, **NAMED)
+            AutoML().fit_table(source, **NAMED)
         with pytest.raises(InputError, match="can't decode"):
-            AutoMLRegressor().fit(source, label="click")
+            AutoMLRegressor().fit_table(source, label="click")

@@ -35,7 +35,7 @@ def test_the_numbers_that_folders_name_are_names(tmp_path: Path, column: str) ->
     of_folders = ds.partitioning(pa.schema([(column, pa.int64())]), flavor="hive")
     ds.write_dataset(log(), tmp_path / "log", format="parquet", partitioning=of_folders)
     for source in (str(tmp_path / "log"), ds.dataset(tmp_path / "log", partitioning="hive")):
-        bandit = AutoML(seed=1).fit(source, **ROLES)
+        bandit = AutoML(seed=1).fit_table(source, **ROLES)
         assert f"{column}^{column}" in bandit.workspace.identities
         if column == "user":
             assert choices_of(bandit, lambda user: {"user": float(user)}) == BEST.tolist()
@@ -53,7 +53,7 @@ def test_actions_in_lists_have_the_categories_of_dicts(tmp_path: Path) -> None:
         "rows": "lists", "list": "items", "chosen": "taken", "reward": "reward", "probability": "p",
         "categories": ["arm", "user"], "context": {"who": ["user"]}, "actions": {"arm": ["arm"]},
     }  # fmt: skip
-    bandit = AutoML(seed=1).fit(str(tmp_path / "log.parquet"), columns=columns)
+    bandit = AutoML(seed=1).fit_table(str(tmp_path / "log.parquet"), columns=columns)
     assert choices_of(bandit, lambda user: {"who": {"user": user}}) == BEST.tolist()
 
 
@@ -63,7 +63,7 @@ def test_a_column_of_numbers_does_not_become_names_later(tmp_path: Path) -> None
     bandit.learn({"user": 0}, [{"arm": 0}, {"arm": 1}], action=1, probability=0.5, reward=1)
     for source in (str(tmp_path / "log.parquet"), log()):
         with pytest.raises(InputError, match="column 'arm' has names here, and the model has learnt numbers"):
-            bandit.fit(source, **ROLES)
+            bandit.fit_table(source, **ROLES)
 
 
 @pytest.mark.parametrize("spell", [int, np.int64, str, float])
@@ -80,7 +80,7 @@ def test_ids_in_the_features_of_choices_are_names_at_every_door(tmp_path: Path, 
         (folder, ROLES | {"choices": choices}),
         (folder, {"columns": str(tmp_path / "columns.toml")}),
     ):
-        bandit = AutoML(seed=1, live_configs=None, begin_with=["user*arm"]).fit(source, **how)
+        bandit = AutoML(seed=1, live_configs=None, begin_with=["user*arm"]).fit_table(source, **how)
         assert bandit.workspace.identities == {"arm^arm"}
         given = [{"arm": number, "price": 2} for number in range(3)]
         written = [{"arm": str(number), "price": 2.0} for number in range(3)]
@@ -108,7 +108,7 @@ def test_regressions_and_classes_have_the_names_of_dicts(tmp_path: Path, make: A
     pq.write_table(table, tmp_path / "t.parquet")
     sources = [table, table.to_pandas(), ds.dataset(tmp_path / "t.arrow", format="ipc")]
     for source in [*sources, str(tmp_path / "t.parquet")] if column != "code" else sources:
-        model = make(seed=1).fit(source, label="y")
+        model = make(seed=1).fit_table(source, label="y")
         rows = [{column: value} for value in values[column]]
         if make is AutoMLRegressor:
             assert np.allclose(model.predict(rows), labels, atol=0.5)

@@ -43,8 +43,8 @@ MISSING: list[Any] = [
     math.nan,
     np.float32("nan"),
     np.array(math.nan),
-    np.datetime64("NaT"),
-    np.timedelta64("NaT"),
+    np.datetime64("NaT", "s"),
+    np.timedelta64("NaT", "s"),
     np.ma.masked,
     pandas.NA,
     pandas.NaT,
@@ -147,7 +147,7 @@ def test_a_regressor_scales_numbers_of_every_library() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [datetime.datetime(2026, 1, 2), pandas.Timestamp(2026, 1, 2), np.timedelta64(1)]
+    "value", [datetime.datetime(2026, 1, 2), pandas.Timestamp(2026, 1, 2), np.timedelta64(1, "s")]
 )
 def test_a_date_is_rejected_with_advice(value: Any) -> None:
     advice = r"when: .* is a date or a time.*such as the weekday and the hour"

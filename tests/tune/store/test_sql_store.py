@@ -6,6 +6,7 @@ import math
 import sqlite3
 import threading
 import time
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -246,7 +247,7 @@ def test_a_torn_database_is_rejected_by_name(tmp_path: Path) -> None:
 def test_a_schema_that_is_not_utf_8_is_rejected_by_name(tmp_path: Path) -> None:
     path = tmp_path / "study.db"
     new_store(f"sqlite:///{path}")
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     whole = path.read_bytes()
     at = whole.index(b"CREATE TABLE onlineauto_job") + len("CREATE TABLE onlineauto_job")

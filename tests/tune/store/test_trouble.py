@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,7 @@ def test_a_worker_waits_for_a_server_that_starts_up(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Study, "load", loads)
     monkeypatch.setattr(worker, "_PATIENCE", 20)
-    words = ["worker", "--study", "postgresql://me@nowhere/db", "--name", "study", "--trainable", "time:time"]
+    words = ["worker", "--study", "postgresql://me@nowhere/db", "--name", "study", "--trainable", "math:exp"]
     assert main([*words, "--quiet"]) == 0
     assert calls == ["postgresql://me@nowhere/db"] * 3
 
@@ -206,7 +206,7 @@ def test_a_database_that_another_program_changed_is_rejected_by_name(
 ) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     Study(SPACE, "fifo", storage=url, max_trials=2).run(lambda config: config["x"])
-    with sqlite3.connect(tmp_path / "s.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
         connection.execute(change)
     connection.close()
     with pytest.raises(StoreError, match=message):
@@ -216,7 +216,7 @@ def test_a_database_that_another_program_changed_is_rejected_by_name(
 def test_a_table_that_is_missing_ends_a_run_at_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     study = Study(SPACE, "fifo", storage=url, max_trials=2)
-    with sqlite3.connect(tmp_path / "s.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
         connection.execute("drop table onlineauto_job")
     connection.close()
     with pytest.raises(StoreError, match="no such table: onlineauto_job") as refused:
@@ -227,7 +227,7 @@ def test_a_table_that_is_missing_ends_a_run_at_once(tmp_path: Path) -> None:
 def test_a_record_without_a_valid_number_is_missing(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     Study(SPACE, "fifo", storage=url, max_trials=4).run(lambda config: config["x"])
-    with sqlite3.connect(tmp_path / "s.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
         connection.execute("update onlineauto_record set version = x'ff' where version = 3")
     connection.close()
     with pytest.raises(StoreError, match=r"record 3 of .* is missing"):

@@ -5,7 +5,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- /* What all containers have in common. */}}
 {{- define "onlineauto.container" -}}
-image: {{ printf "%s:%s" .Values.image.repository .Values.image.tag | quote }}
+image: {{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 command: [onlineauto]
 ports:

@@ -1,0 +1,127 @@
+"""Names of features at prediction: Series, labels among the features, and warnings of unusual names."""
+
+import warnings
+from typing import Any
+
+import pytest
+
+from onlineauto import AutoMLClassifier, AutoMLRegressor, InputError
+from onlineauto.workspace.model_file import decode_tree, encode_tree
+from tests.api.events import saved
+
+pytestmark = pytest.mark.lane("quick")
+ROWS: list[dict[str, Any]] = [{"rooms": 1 + k % 4, "town": ("Ulm", "Bonn")[k % 3 == 0]} for k in range(240)]
+TYPED = {"rooms": 2, "towm": "Bonn"}
+MODELS = pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
+UNUSUAL = "the names of features: town is missing; towm was not learnt"
+
+
+def labels() -> list[int]:
+    return [300 * row["rooms"] for row in ROWS]
+
+
+def frame() -> Any:
+    return pytest.importorskip("pandas").DataFrame(ROWS).assign(price=labels())
+
+
+def by_frame(model: Any) -> Any:
+    return model.fit(frame(), label="price")
+
+
+def by_rows(model: Any) -> Any:
+    return model.fit(ROWS, labels())
+
+
+def by_events(model: Any) -> Any:
+    for row, label in zip(ROWS, labels(), strict=True):
+        model.learn(row, label)
+    return model
+
+
+def warned(use: Any, *arguments: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        use(*arguments)
+    assert {warning.filename for warning in caught} <= {__file__}
+    return [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize("learnt", [by_frame, by_rows, by_events])
+@MODELS
+def test_a_misspelt_name_warns_once(make: Any, learnt: Any) -> None:
+    model = learnt(make(live_configs=1))
+    for one in (model, make.load(saved(model))):
+        assert warned(one.predict, TYPED) == [UNUSUAL]
+        assert warned(one.predict, TYPED) == warned(one.predict, [TYPED]) == []
+        assert warned(one.predict, [{"rooms": 2, "twon": "Ulm"}]) == [
+            "the names of features: twon was not learnt"
+        ]
+        assert warned(one.explain, {"rooms": 2, "town": "Ulm", "x": 1}) == [
+            "the names of features: x was not learnt"
+        ]
+
+
+@MODELS
+def test_warnings_are_bounded(make: Any) -> None:
+    model = by_rows(make(live_configs=1))
+    texts = [warned(model.predict, ROWS[0] | {f"n{i}": 1}) for i in range(30)]
+    assert [len(text) for text in texts] == [1] * 20 + [0] * 10
+    [text] = warned(by_rows(make(live_configs=1)).predict, {f"n{i}": 1 for i in range(1000)})
+    assert len(text) < 200
+
+
+def test_each_door_of_a_classifier_warns_at_the_call_of_the_user() -> None:
+    for use in (AutoMLClassifier.predict, AutoMLClassifier.predict_proba):
+        for features in (TYPED, [TYPED]):
+            model = by_rows(AutoMLClassifier(live_configs=1))
+            assert warned(lambda: use(model, features)) == [UNUSUAL]  # noqa: B023
+
+
+@MODELS
+def test_events_with_different_names_warn_of_none(make: Any) -> None:
+    model = by_rows(make(live_configs=1))
+    model.learn({"rooms": 1}, 300)
+    for one in (model, make.load(saved(model))):
+        assert warned(one.predict, TYPED) == []
+    few = make(live_configs=1)
+    few.learn({"rooms": 1}, 300)
+    assert warned(few.predict, TYPED) == []
+    lines = make(live_configs=1).fit(["1 | a", "0 | b"] * 60)
+    assert warned(by_rows(make.load(saved(lines))).predict, TYPED) == []
+
+
+@MODELS
+def test_a_loaded_model_ignores_the_label_column(make: Any) -> None:
+    model = by_frame(make(live_configs=1))
+    table = frame()
+    row = table.iloc[3]
+    for one in (model, make.load(saved(model))):
+        expected = one.predict(ROWS[3])
+        assert list(one.predict(table.iloc[3:4])) == [expected]
+        assert one.predict(row) == one.predict(row.to_dict()) == one.predict(row.drop("price")) == expected
+
+
+@MODELS
+def test_a_series_is_one_event(make: Any) -> None:
+    table = frame()
+    one, other = make(live_configs=1), make(live_configs=1)
+    for model in (one, other):
+        model.fit(table, label="price")
+    for at in range(40):
+        one.learn(table.iloc[at], table.price[at])
+        other.learn(ROWS[at], labels()[at])
+    assert saved(one) == saved(other)
+    assert one.explain(table.iloc[0]) == other.explain(ROWS[0])
+    if make is AutoMLClassifier:
+        assert one.predict_proba(table.iloc[0]) == other.predict_proba(ROWS[0])
+    categories = make(live_configs=1).fit(table.astype({"rooms": "category"}), label="price")
+    assert categories.predict(table.iloc[0]) == categories.predict(ROWS[0])
+
+
+@pytest.mark.parametrize("columns", [[], {"same": "x"}, {"names": 1}], ids=["list", "text", "number"])
+def test_forged_names_do_not_fit(columns: Any) -> None:
+    model = AutoMLRegressor(live_configs=1)
+    tree = decode_tree(saved(by_rows(model)), name="the model")
+    tree["run"]["api"]["own"]["columns"] = columns
+    with pytest.raises(InputError, match="does not fit AutoMLRegressor"):
+        AutoMLRegressor.load(b"".join(map(bytes, encode_tree(tree))))

@@ -1,0 +1,66 @@
+"""`AutoML.predict` takes the contexts of many events in a frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+
+from onlineauto import AutoML, InputError
+
+ROLES: dict[str, Any] = {"actions": "shown", "probability": "p", "reward": "click"}
+CHOICES: list[dict[str, Any]] = [{"shown": "a"}, {"shown": "b"}]
+
+
+def logged(n: int = 400) -> pandas.DataFrame:
+    user, shown = np.array(["tom", "ann"])[np.arange(n) // 2 % 2], np.array(["a", "b"])[np.arange(n) % 2]
+    columns = {"user": user, "age": np.arange(n) % 7, "shown": shown, "p": np.full(n, 0.5)}
+    return pandas.DataFrame(columns | {"click": ((user == "tom") == (shown == "a")).astype(float)})
+
+
+@pytest.mark.parametrize("convert", [lambda frame: frame, polars.DataFrame, pyarrow.Table.from_pandas])
+def test_a_bandit_predicts_a_frame_like_its_rows(convert: Any) -> None:
+    log = logged()
+    log["when"] = pandas.Timestamp("2026-01-01")  # which cannot be a feature
+    bandit = AutoML().fit_table(convert(log), context=["user", "age"], **ROLES)
+    rows = log[["user", "age"]].to_dict("records")
+    expected = bandit.predict(rows, [CHOICES] * len(rows))
+    assert expected[0][0] > 0.9
+    assert expected[2][0] < 0.1
+    assert np.array_equal(bandit.predict(convert(log), CHOICES), expected)
+    assert np.array_equal(bandit.predict(convert(log[["user", "age"]]), [CHOICES] * len(rows)), expected)
+    assert bandit.predict(convert(log[:0]), CHOICES) == []
+
+
+def test_structs_of_a_frame_are_namespaces_of_their_fields() -> None:
+    bandit = AutoML()
+    contexts = [{"at": {"place": {"city": city}}} for city in ("Ulm", "Bonn")]
+    for i in range(400):
+        where, action = i % 2, i // 2 % 2
+        bandit.learn(contexts[where], CHOICES, action=action, probability=0.5, reward=float(where == action))
+    pmfs = bandit.predict(polars.DataFrame(contexts), CHOICES)
+    assert np.array_equal(pmfs, bandit.predict(contexts, CHOICES))
+    assert pmfs[0][0] > 0.9
+    assert pmfs[1][0] < 0.1
+
+
+def test_a_bandit_without_a_context_predicts_each_row_of_a_frame() -> None:
+    bandit = AutoML().fit_table(logged()[["shown", "p", "click"]], **ROLES)
+    assert np.array_equal(bandit.predict(logged(3), CHOICES), [bandit.predict({}, CHOICES)] * 3)
+    bandit.learn({}, [{"shown": "a", "price": 1}, {"shown": "b"}], action=0, probability=0.5, reward=1.0)
+    assert np.array_equal(bandit.predict(logged(1), CHOICES), [bandit.predict({}, CHOICES)])
+
+
+def test_a_frame_without_learnt_columns_is_reported() -> None:
+    log = logged()
+    bandit = AutoML().fit_table(log, **ROLES)
+    with pytest.warns(UserWarning, match="the frame lacks columns that were learnt: age$"):
+        found = bandit.predict(log[["user", "shown"]], CHOICES)
+    assert np.array_equal(found[0], bandit.predict({"user": "tom"}, CHOICES))
+    message = "no column that was learnt as the context: age, user; there are shown, p"
+    with pytest.raises(InputError, match=message):
+        bandit.predict(log[["shown", "p"]], CHOICES)
