@@ -1,4 +1,4 @@
-"""Text of pages that is made from the code: VW's flags, messages about the input, hints, journal lines."""
+"""Text of pages that is made from the code: VW's flags, messages about the input, journal lines."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def vw_flags() -> Iterator[str]:
 
 
 def input_messages() -> Iterator[str]:
-    """Yield a table of messages for each kind of input."""
+    """Yield a table of messages for each kind of input, and the hints of a run that learnt nothing."""
     sections: dict[str, list[ProblemCode]] = {}
     for code in ProblemCode:
         if code is not ProblemCode.FINE:
@@ -68,10 +68,10 @@ def input_messages() -> Iterator[str]:
             made = make_diagnostic(code, file="", line=1, column=1, text=b"...", unit="line")
             yield f"| {_cell(made.message)} | {_cell(made.done)} |"
         yield ""
-
-
-def hint_list() -> Iterator[str]:
-    """Yield the hints of a run that learnt nothing, each once."""
+    yield "## Hints"
+    yield ""
+    yield "A run that learnt nothing prints one of these, if it applies."
+    yield ""
     for text in dict.fromkeys(hint.text for hint in hints._HINTS):  # noqa: SLF001 - has no other use
         yield "- " + re.sub(r"--\w+", r"`\g<0>`", text)
 
