@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from onlineauto.engine.ensemble.registry import MEMBERS
+from onlineauto.options.vw_names import NAMES
 from onlineauto.workspace.option_types import LearnerOptions, Options
 from onlineauto.workspace.options import REGISTRY
 from tools.generate import GENERATED, ROOT, between, main, member_table, option_tables
+from tools.tables import vw_flags
 
 MARKED = "# Title\n<!-- {0}:begin -->\nold\n<!-- {0}:end -->\nrest\n"
 
@@ -48,6 +50,18 @@ def test_the_table_has_a_row_for_every_option() -> None:
 def test_the_table_has_every_member() -> None:
     text = member_table(MARKED.format("members"))
     assert all(f"| `{name}`: " in text for name in MEMBERS)
+
+
+def test_the_page_of_flags_has_every_flag_of_vw_once() -> None:
+    rows = [re.sub(r"^\| (`.*?`) .*", r"\1", line) for line in vw_flags()]
+    flags = re.findall(r"`--([\w-]+)`", "\n".join(rows))
+    assert sorted(flags) == sorted(NAMES)
+
+
+def test_no_page_needs_sphinx_for_its_content() -> None:
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page.name != "command-line.md"]
+    empty = re.compile(r"^```\{[\w-]+\}\n```", re.MULTILINE)
+    assert not [page for page in pages if empty.search(page.read_text("utf-8"))]
 
 
 def test_every_option_has_a_type_and_every_type_an_option() -> None:

@@ -1,4 +1,4 @@
-"""Write what is generated: types of options, tables of options and members, and the names of the public API.
+"""Write what is generated: types of options, tables of pages, and the names of the public API.
 
 ``python -m tools.generate`` rewrites the files that are not current. With ``--check`` it only names them.
 """
@@ -18,6 +18,7 @@ from onlineauto.engine.records.ensemble import MOST_ACTIONS
 from onlineauto.options import options_of, title_of
 from onlineauto.workspace.options import REGISTRY
 from tools.public_api import public_api
+from tools.tables import input_messages, journal_lines, vw_flags
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -99,6 +100,11 @@ def member_table(text: str) -> str:
     return between(text, "\n".join(_member_rows()), name="members")
 
 
+def _table_of(name: str, lines: Callable[[], Iterator[str]]) -> Callable[[str], str]:
+    """Return the function that puts lines between the comments of a text."""
+    return lambda text: between(text, "\n".join(lines()).rstrip(), name=name)
+
+
 def option_types(_: str) -> str:
     """Return the module that defines the types of all options."""
     learner, others = ("\n".join(_type_lines(others=others)) for others in (False, True))
@@ -108,6 +114,9 @@ def option_types(_: str) -> str:
 GENERATED: Final[dict[str, Callable[[str], str]]] = {
     "docs/reference/options.md": option_tables,
     "docs/reference/members.md": member_table,
+    "docs/reference/journal.md": _table_of("journal", journal_lines),
+    "docs/reference/input-messages.md": _table_of("messages", input_messages),
+    "docs/reference/vw-flags.md": _table_of("flags", vw_flags),
     "onlineauto/workspace/option_types.py": option_types,
     "tools/public_api.txt": public_api,
 }

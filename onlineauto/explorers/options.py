@@ -55,7 +55,10 @@ class ExplorerOptions:
         metavar="K",
     )
     cb_explore_adf: bool = option(
-        False, "Learn like --cb_adf; predict a probability for each action.", keep=True
+        False,
+        "Learn like --cb_adf; predict a probability for each action.",
+        keep=True,
+        included_in=("ccb_explore_adf",),
     )
     epsilon: float = option(
         0.05,

@@ -73,7 +73,7 @@ def explain(model: Workspace | Predictor, event: OneEventLike) -> Explanation:
     Raises
     ------
     OptionError
-        The model has other events, is of ``--vw_exact``, or its explorer has several models.
+        The model has other events, or its explorer has several models.
     InputError
         The argument is not exactly one event.
 

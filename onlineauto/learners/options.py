@@ -200,7 +200,10 @@ class CbOptions:
         metavar="K",
     )
     cb_adf: bool = option(
-        False, "Learn from events of several lines, one for each action; predict the best action.", keep=True
+        False,
+        "Learn from events of several lines, one for each action; predict the best action.",
+        keep=True,
+        included_in=("cb_explore_adf", "ccb_explore_adf"),
     )
     cb_type: str = option(
         "mtr",

@@ -122,6 +122,7 @@ class Option:
     metavar: str = ""  # The name of the value in the help.
     positional: bool = False  # Words on the command line that belong to no flag are values of this option.
     needs: tuple[str, ...] = ()  # Options; this one has no effect without at least one of them.
+    included_in: tuple[str, ...] = ()  # Options; this one has no effect beside one of them.
     because: str = ""  # The reason for the bounds, for the message about an invalid value.
     aliases: tuple[str, ...] = ()  # Other names of the option.
     keyword: str = ""  # The name in Python, if it is not the flag's; the flag's name is then an alias.
@@ -374,11 +375,18 @@ class Configuration:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return a sentence about each supplied option that has no effect without another option."""
-        return tuple(
+        """Return a sentence about each supplied option that has no effect beside or without another one."""
+        supplied = [option for option, _ in self._items() if option.name in self.supplied]
+        included = (
+            f"{option.flag} has no effect beside --{name}"
+            for option in supplied
+            for name in option.included_in
+            if name in self.supplied
+        )
+        return *included, *(
             f"{option.flag} has no effect without {' or '.join('--' + name for name in option.needs)}"
-            for option, _ in self._items()
-            if option.name in self.supplied and option.needs and self.supplied.isdisjoint(option.needs)
+            for option in supplied
+            if option.needs and self.supplied.isdisjoint(option.needs)
         )
 
     def _items(self) -> Iterator[tuple[Option, object]]:

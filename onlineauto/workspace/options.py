@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Final
 
 from onlineauto.engine.ensemble.options import EnsembleOptions, check_members
 from onlineauto.engine.ensemble.registry import extend as extend_by_members
-from onlineauto.engine.options.registry import CHECKS, GROUPS, refuse_command_line
+from onlineauto.engine.options.registry import CHECKS, GROUPS, IGNORED, refuse_command_line
 from onlineauto.errors import OptionError
 from onlineauto.exact.options import ExactOptions, check_exact
 from onlineauto.explorers import extend
@@ -43,5 +44,16 @@ def parse_given_options(configuration: Configuration | str | None, **keywords: A
         raise OptionError(
             f"{configuration!r} has no options; give keywords, or a text such as '-q ua --automl 4'"
         )
+    options = _without_output(options)
     refuse_command_line(options)
     return options
+
+
+def _without_output(options: Configuration) -> Configuration:
+    """Return the options without those that change only the output of the command line; warn of these."""
+    ignored = [name for name in IGNORED if name in options.supplied]
+    if not ignored:
+        return options
+    names = "; ".join(f"--{name} ({IGNORED[name]})" for name in ignored)
+    warnings.warn(f"ignored in Python, since they change no result: {names}", UserWarning, stacklevel=4)
+    return REGISTRY.from_keywords(**{name: options.get(name) for name in options.supplied - {*ignored}})

@@ -18,13 +18,13 @@ from onlineauto.engine.search.journal import entry_of
 from onlineauto.engine.search.lanes import unlearn
 from onlineauto.engine.stream.source import read_blocks
 from onlineauto.errors import OptionError, short_repr
-from onlineauto.explorers.ranking_kernels import LEARNT
+from onlineauto.explorers.ranking_kernels import LEARNT, Errors
 from onlineauto.features.interactions import compile_products, parse_full_names, parse_letters
 from onlineauto.features.layout import StreamLayout
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
-from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEIGHT, W
+from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEIGHT, T, W
 from onlineauto.learners.model import adopt_sizes, apply_penalties, read_cells, write_cells
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.learners.rule import Hyperparameters
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.automl.config import Interaction
+    from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.learners.gradient_kernels import Model
     from onlineauto.options import Configuration
 
@@ -160,6 +161,7 @@ def warm_start(
         workspace.follow_names(source.name_rules)
         begin_with(workspace, config, namespaces=names)
         _copy_champion(workspace, champion)
+        workspace.unseen_namespaces = full
 
 
 def challenge(
@@ -335,7 +337,7 @@ def _champion_of(source: Workspace) -> _Champion:
         sums_of_lanes=model.lanes[lanes][:, [NORM, WEIGHT]],
         shared=model.shared.copy(),
         sums=model.sums[0].copy(),
-        explored=int(source.learner.task.exploration.counts[LEARNT]),
+        explored=int(source.learner.task.exploration.counts[LEARNT] or model.shared[T] or model.sums[0, 1]),
         costs=source.learner.task.exploration.costs.copy(),
         errors=source.learner.task.exploration.errors.copy(),
     )
@@ -351,6 +353,21 @@ def _copy_champion(workspace: Workspace, champion: _Champion) -> None:
     exploration = workspace.learner.task.exploration
     exploration.counts[LEARNT], exploration.costs[:] = champion.explored, champion.costs
     exploration.errors[:] = champion.errors
+    if not champion.errors.any():
+        _assume_errors(exploration, *workspace.label_range)
+
+
+def _assume_errors(exploration: Exploration, low: float, high: float) -> None:
+    """Record the lowest and the highest cost once each, both predicted as their mean.
+
+    A model of Vowpal Wabbit, or of an explorer that does not read errors, stores only the range of its costs.
+    """
+    error = (high - low) / 2
+    exploration.errors[[Errors.EVENTS, Errors.RECENT]] = 2
+    exploration.errors[Errors.MEAN] = low + error
+    exploration.errors[[Errors.SQUARES, Errors.RECENT_SQUARES]] = 2 * error * error
+    if exploration.sees_costs:
+        exploration.costs[:] = low, high
 
 
 def _write(workspace: Workspace, numbers: _Champion, lanes: Sequence[int], live: int) -> None:

@@ -75,6 +75,10 @@ if TYPE_CHECKING:
     from onlineauto.workspace.save_load import ModelSource
 
 
+_ENOUGH: Final = 1000
+"""Number of events after which namespaces without any event are reported."""
+
+
 def make_layout(configuration: Configuration, *, slots: bool) -> StreamLayout:
     """Return the layout before the first event; with `slots`, events have CCB slots."""
     automl = configuration[AutomlOptions]
@@ -154,6 +158,7 @@ class Workspace(Locked):
         self.kind = kind_of(configuration)
         self.semantics = semantics_of(configuration)
         self.diagnostics, self.position, self.predicts_only = Diagnostics(), Position(), False
+        self.unseen_namespaces: set[bytes] = set()  # given to `warm_start`, and not seen since
         self.learner = Learner(configuration, kind=self.kind, semantics=self.semantics)
         self.layout = make_layout(configuration, slots=self.learner.task.slots)
         self.searching = Searching(configuration, self.layout, self.learner)
@@ -322,6 +327,10 @@ class Workspace(Locked):
                 yield part, outcomes
                 if problems:
                     raise problems.pop()
+                if self.unseen_namespaces and self.position.events >= _ENOUGH:
+                    self._warn_of_unseen_namespaces(block)
+            if self.unseen_namespaces and self.position.events:
+                self._warn_of_unseen_namespaces(block)
             if isinstance(source, EndlessSource):
                 return
             self.end_pass()
@@ -341,22 +350,42 @@ class Workspace(Locked):
         mask = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
         part, outcomes, too_wide = self._runner.learn(part, mask, problems)
         holdout.add(outcomes)
+        self.unseen_namespaces.difference_update(block.namespaces.names)
         self.position = Position(self.position.passes, self.position.events + len(part), holdout.counts())
         return part, outcomes, [*too_wide] or [InputError(f"{problems.of_file}{message}")] * bool(message)
+
+    def _warn_of_unseen_namespaces(self, block: Block) -> None:
+        """Warn once of the namespaces that `warm_start` was given and no event up to this block has."""
+        unseen, present = (
+            ", ".join(sorted(name.decode("utf-8", "backslashreplace") for name in names))
+            for names in (self.unseen_namespaces, block.namespaces.names)
+        )
+        self.unseen_namespaces = set()
+        message = f"no event of the first {self.position.events:,} has the namespace {unseen}, which "
+        message += f"warm_start(namespaces=…) names; they have {present}"
+        warnings.warn(message, UserWarning, stacklevel=3)
 
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
 
         Malformed lines are skipped. A warning summarises them, and `diagnostics` lists them.
 
+        Raises
+        ------
+        InputError
+            Like `stream`; or no event of the source could be read.
+
+        Examples
+        --------
         >>> Workspace().fit(["1 |a x", "0 |a y"]).predict("|a x").round(1)
         array([0.5], dtype=float32)
         """
         counts, n_stored = self.diagnostics.counts.copy(), len(self.diagnostics.kept)
-        for _ in self.stream(source):
-            pass
+        events = sum(len(block) for block, _ in self.stream(source))
         if (problems := self.diagnostics.problems_since(counts, n_stored)).total:
             summary = problems.summary()
+            if not events:
+                raise InputError(f"no event could be read{json_hint(summary)}\n{summary}")
             warnings.warn(f"{summary}{json_hint(summary)}", UserWarning, stacklevel=2)
         return self
 
@@ -554,8 +583,6 @@ class Workspace(Locked):
 
     def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
         """Return the result of `use` for an event with the scores of its actions; see `interop.explain`."""
-        if self.semantics.notices_predicted:
-            raise OptionError("a model of --vw_exact changes when it predicts, as in Vowpal Wabbit")
         with self._lock:
             return use(self._asked.scored(event, self._runner.predicting()))
 

@@ -58,8 +58,8 @@ def test_a_classifier_rejects_another_loss() -> None:
         ("data", "a.txt", "fit takes the source"),
         ("help", True, "the documentation lists the options"),
         ("version", True, "onlineauto.__version__ has it"),
-        ("cache", True, "convert writes a file of blocks"),
-        ("progress", "100", "leave it out"),
+        ("workers", 2, "leave it out"),
+        ("predictions", "a.txt", "stream yields the outcomes"),
         ("final_regressor", "a.oam", "save takes the file"),
     ],
 )

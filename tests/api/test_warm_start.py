@@ -77,6 +77,38 @@ def test_models_of_vw_can_start_a_search(tmp_path: Path) -> None:
             AutoML.load(source)
 
 
+def _thousandth(label: re.Match[str]) -> str:
+    return f"0:{0.001 * float(label[1])}:"
+
+
+def test_a_model_of_vw_decides_at_once_as_well_as_it_has_learnt(tmp_path: Path) -> None:
+    path = tmp_path / "vw.model"
+    old = Workspace(cb_explore_adf=True, vw_exact=True, quadratic="ua").fit(_texts())
+    write_vw_model(old, path)
+    event = "shared |user user=tom\n|article article=x\n|article article=y\n"
+    best = int(old.predict(event).argmax())
+    for explorer in (None, "regcb"):
+        bandit = AutoML(explorer=explorer).warm_start(path, namespaces=["user", "article"])
+        pmf = bandit.workspace.predict(event)
+        assert pmf[best] > 0.8
+    scaled = Workspace(cb_explore_adf=True, vw_exact=True, quadratic="ua")
+    scaled.fit([re.sub(r"^0:(\S+?):", _thousandth, text, flags=re.MULTILINE) for text in _texts()])
+    assert scaled.label_range[0] == pytest.approx(0.001 * old.label_range[0])
+    write_vw_model(scaled, path)
+    bandit = AutoML().warm_start(path, namespaces=["user", "article"])
+    assert bandit.workspace.predict(event)[best] > 0.8
+
+
+def test_a_declared_namespace_that_no_event_has_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "vw.model"
+    write_vw_model(Workspace(cb_explore_adf=True, vw_exact=True, quadratic="ua").fit(_texts()), path)
+    bandit = AutoML().warm_start(path, namespaces=["user", "article", "zzz"])
+    with pytest.warns(UserWarning, match=r"^no event of the first 300 has the namespace zzz, .* article, "):
+        bandit.fit(_texts())
+    bandit.fit(_texts())  # without another warning
+    AutoML().warm_start(path, namespaces=["user", "article"]).fit(_texts())
+
+
 def test_unknown_namespaces_of_a_model_are_requested(tmp_path: Path) -> None:
     path = tmp_path / "vw.model"
     old = Workspace(cb_explore_adf=True, vw_exact=True, quadratic="::").fit(_texts())

@@ -12,7 +12,7 @@ from onlineauto.automl.decisions import Reopen, Rotate, Swap
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
 from onlineauto.engine.report.search_summary import outside_warning
 from onlineauto.engine.search.journal import decision_of
-from onlineauto.errors import OptionError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.estimators.scale_kernels import FLOOR
 from tests.engine.test_searching import journal_of, recorded, stream
 from tests.learners.model_view import lanes_of
@@ -340,8 +340,9 @@ def test_missing_probabilities_are_rejected_or_taken_as_uniform() -> None:
         taken = Workspace(cb_explore_adf=True, automl=2, missing_probability="uniform").fit(bare)
     assert np.allclose(taken.weights, known.weights, rtol=1e-4, atol=1e-6)
     assert taken.diagnostics.counts.total() == 200
-    with pytest.warns(UserWarning, match="--missing_probability"):
-        refused = Workspace(cb_explore_adf=True, automl=2).fit(bare)
+    refused = Workspace(cb_explore_adf=True, automl=2)
+    with pytest.raises(InputError, match="--missing_probability"):
+        refused.fit(bare)
     assert refused.searching.n_learnt == 0
     assert refused.diagnostics.counts.total() == 200
 

@@ -324,6 +324,13 @@ def test_problems_of_the_input_cause_a_warning_and_are_kept() -> None:
     model.fit(b"1 |a x\n")
 
 
+def test_a_source_without_any_event_is_an_error() -> None:
+    log = b'{"_label_cost":-1,"c":{"U":{"tom":1},"_multi":[{"A":{"x":1}},{"A":{"y":1}}]},"EventId":"1"}\n'
+    with pytest.raises(InputError, match=r"^no event could be read; .*dsjson=True.*\n.*1 problem"):
+        Workspace(cb_explore_adf=True).fit(log * 9)
+    assert Workspace().fit([]).position.events == 0
+
+
 @pytest.mark.parametrize("name", ["data", "predictions", "help"])
 def test_options_of_the_command_line_are_rejected(name: str) -> None:
     with pytest.raises(OptionError, match=f"^{name} is for the command line"):

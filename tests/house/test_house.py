@@ -228,6 +228,10 @@ def test_import_is_light() -> None:
     assert loaded_by("import numpy") == {"numpy"}  # so this way of looking does see them
 
 
+def test_interop_is_an_attribute_after_an_import_of_the_package() -> None:
+    assert not loaded_by("import onlineauto; assert 'read_vw_model' in onlineauto.interop.__all__")
+
+
 @pytest.mark.parametrize("words", [["--help"], ["learn", "--help"], ["--version"]])
 def test_help_is_light(words: list[str]) -> None:
     code = f"""

@@ -174,7 +174,7 @@ def test_options_that_go_together(words: str) -> None:
         ("--min_prediction 2 --max_prediction 1", "--min_prediction 2.0 is above --max_prediction 1.0"),
         ("--cb 3 --cb_adf", "--cb and --cb_adf exclude each other"),
         ("--cb_explore 3 --cb_explore_adf", "--cb_explore and --cb_explore_adf exclude each other"),
-        ("--cb_adf --cb_explore_adf", "--cb_adf and --cb_explore_adf exclude each other"),
+        ("--cb_explore 3 --ccb_explore_adf", "--cb_explore and --ccb_explore_adf exclude each other"),
         ("--cb_adf -r scores", "--raw_predictions is for single-line learning, not for --cb_adf"),
         (
             "--automl --cb_adf --search epsilon",

@@ -25,6 +25,21 @@ def test_quiet_is_taken_since_a_workspace_never_prints() -> None:
     assert quiet.learn(event).tolist() == other.learn(event).tolist()
 
 
+def test_flags_of_output_are_ignored_with_one_warning() -> None:
+    flags = "--audit -P 100 --invert_hash x --save_resume --cache -k"
+    with pytest.warns(UserWarning, match=r"^ignored in Python, .*--audit \(.*--save_resume") as caught:
+        workspace = Workspace(f"{TEXT} {flags}")
+    assert len(caught) == 1
+    assert repr(workspace) == repr(Workspace(TEXT))
+
+
+@pytest.mark.parametrize("kind", ["cb_explore_adf", "ccb_explore_adf"])
+def test_an_explorer_includes_the_bandit_that_it_explores_with(kind: str) -> None:
+    configuration = REGISTRY.parse(f"--cb_adf --{kind}")
+    assert Workspace(configuration=configuration).kind == kind
+    assert configuration.warnings == (f"--cb_adf has no effect beside --{kind}",)
+
+
 @pytest.mark.parametrize(
     ("given", "keywords", "why"),
     [

@@ -250,8 +250,7 @@ def test_a_label_that_is_not_finite_is_counted() -> None:
 
 
 def test_json_for_a_workspace_of_text_is_named() -> None:
-    for method in (Workspace(cb_explore_adf=True).learn, Workspace().predict):
+    bandit, event = Workspace(cb_explore_adf=True), '{"c": {"_multi": [{"a": 1}]}}'
+    for method, source in ((bandit.learn, event), (Workspace().predict, event), (bandit.fit, event.encode())):
         with pytest.raises(InputError, match=r"looks like JSON: add json=True, or dsjson=True"):
-            method('{"c": {"_multi": [{"a": 1}]}}')
-    with pytest.warns(UserWarning, match=r"looks like JSON: add json=True, or dsjson=True"):
-        Workspace(cb_explore_adf=True).fit(b'{"c": {"_multi": [{"a": 1}]}}\n')
+            method(source)

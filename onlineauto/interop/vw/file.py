@@ -127,7 +127,8 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
         raise reader.fail("it begins with something else")
     if begin[1] != VERSION:
         raise reader.fail(
-            f"it is of version {begin[1].decode()}, but only version {VERSION.decode()} can be read"
+            f"it is of version {begin[1].decode()}, but only version {VERSION.decode()} can be read: "
+            "let that version of VW load and save it, with vw -i old.model -d /dev/null -f new.model"
         )
     head = _head(reader, VwHead())
     expected = shape(head)
