@@ -674,7 +674,7 @@ def test_rejected_requests_are_logged_with_a_reason_and_without_their_data(
         *[excluded] * 5,
         ("rank", 403, 1, "this is a request of a page of another site"),
         ("rank", 415, 1, "Content-Encoding '…': send the body as it is"),
-        ("reward", 413, 1, "the body has 70031 bytes; at most 65536 are accepted"),
+        ("reward", 413, 1, "the body has 70026 bytes; at most 65536 are accepted"),
         ("reward", 400, 1, "unknown field '…'; the known fields are event_id, reward, key, slot, cost"),
     ]
     guard = RequestGuard(Tokens(), lambda *_: None)
