@@ -99,7 +99,8 @@ def test_options_of_one_loop_are_rejected_where_there_are_others(
 def test_the_address_of_a_learner_needs_a_scheme(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ("serve", str(tmp_path / "rank"), "--follow", "learner:8001", "--port", "0")
     code, _, err = run_command(capfd, *words)
-    assert (code, err.count("\n")) == (1, 1)
+    starting, *message = err.splitlines()
+    assert (code, json.loads(starting)["event"], len(message)) == (1, "starting", 1)
     assert "'learner:8001' is not the address of a service: give http://HOST:PORT" in err
 
 
