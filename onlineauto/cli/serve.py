@@ -73,6 +73,8 @@ def _log_as_json(*, quiet: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     log = logging.getLogger("onlineauto")
+    for earlier in [each for each in log.handlers if isinstance(each.formatter, JsonLines)]:
+        log.removeHandler(earlier)
     log.addHandler(handler)
     log.setLevel(logging.WARNING if quiet else logging.INFO)
 

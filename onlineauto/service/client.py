@@ -102,6 +102,7 @@ class ServiceAddress:
             raise InputError(f"{url!r} is not the address of a service: give http://HOST:PORT")
         self._url = parsed.copy_with(userinfo=b"")  # a log must not have a password
         if token is not None:
+            token = token.removesuffix("\n").removesuffix("\r")  # of the file that has it
             if not token.isascii() or not token.isprintable() or " " in token:
                 raise InputError("the token has a space, a line end or another character that no token has")
             self.headers["Authorization"] = f"Bearer {token}"

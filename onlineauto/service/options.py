@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, ClassVar, Final
 
 from onlineauto.errors import OptionError
@@ -31,6 +32,7 @@ class Limits:
 
 
 _LIMITS: Final = Limits()
+VERSION: Final = version("onlineauto")
 DEFAULT_LOOP: Final = "default"
 """The name of the loop whose folder is that of the service."""
 LOOP_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

@@ -6,10 +6,17 @@ from onlineauto.errors import InputError
 
 
 class RefusedError(InputError):
-    """A request that is rejected."""
+    """A request that is rejected; `logged` replaces a message with data of the request in the log."""
 
     def __init__(
-        self, message: str, *, status: int = 400, retry_after: float | None = None, code: str = ""
+        self,
+        message: str,
+        *,
+        status: int = 400,
+        retry_after: float | None = None,
+        code: str = "",
+        logged: str = "",
     ) -> None:
         super().__init__(message)
         self.status, self.retry_after, self.code = status, retry_after, code
+        self.logged = logged or message

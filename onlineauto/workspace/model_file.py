@@ -131,7 +131,11 @@ def _is_device(path: str | os.PathLike[str]) -> bool:
 
 
 def replace_file(
-    path: str | os.PathLike[str], parts: Iterable[bytes | memoryview], *, alone: Alone = nullcontext
+    path: str | os.PathLike[str],
+    parts: Iterable[bytes | memoryview],
+    *,
+    alone: Alone = nullcontext,
+    private: bool = False,
 ) -> None:
     """Write a file atomically: at any instant, the path has the old file or the complete new one."""
     check_target(path)
@@ -142,5 +146,5 @@ def replace_file(
         except OSError as error:
             raise OutputError(f"cannot write {path}: {error.strerror}") from None
         return
-    with replacing(path, alone=alone) as file:
+    with replacing(path, alone=alone, private=private) as file:
         file.writelines(parts)

@@ -179,10 +179,9 @@ def with_changed_options(stored: Configuration, configuration: Configuration, *,
         overridden = option.override or option.name in replaced
         if option.keep and value != before and not overridden:
             nothing = before is None or before is False or before == ()
-            made_with = "without it" if nothing else f"with {flag_text(option.flag, before)}"
-            raise OptionError(
-                f"cannot use {flag_text(option.flag, value)}: {name} was made {made_with}; leave it out"
-            )
+            before_text = flag_text(option.flag, before)
+            hint = "without it; leave it out" if nothing else f"with {before_text}; give {before_text}"
+            raise OptionError(f"cannot use {flag_text(option.flag, value)}: {name} was made {hint}")
         supplied[option.name] = value
     return REGISTRY.from_keywords(**supplied)
 

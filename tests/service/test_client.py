@@ -315,7 +315,7 @@ def test_an_invalid_address_is_rejected_at_once(url: str) -> None:
         with pytest.raises(InputError, match="give http://HOST:PORT"):
             kind(url)
         with pytest.raises(InputError, match="the token has a space, a line end"):
-            kind("http://service", token="abc" + chr(10))
+            kind("http://service", token="a" + chr(10) + "b")
 
 
 @pytest.mark.parametrize("name", STRANGE)
@@ -399,3 +399,15 @@ def test_an_outage_is_logged_once_with_its_reason_and_its_proxy(
     with pytest.raises(InputError, match=r"the learner is away \(asked through the proxy of HTTP_PROXY"):
         upstream.settings()
     upstream.close()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_line_end_of_a_file_is_no_part_of_a_token(end: str) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.headers["authorization"] == "Bearer secret"
+        return recorded(request)
+
+    with Client("http://service", token=f"secret{end}", transport=httpx.MockTransport(answer)) as asking:
+        assert asking.reward("e", 1.0)
+    with pytest.raises(InputError, match="a line end"):
+        Client("http://service", token=f"secret{end}{end}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import socket
 from pathlib import Path
@@ -16,6 +17,7 @@ from onlineauto.service.http.tokens import Tokens, add_token
 from onlineauto.service.log.segment_log import SegmentLog, sealed
 from onlineauto.service.loop.folder import FolderLock
 from onlineauto.service.loop.loop import Loop
+from onlineauto.service.options import VERSION
 from onlineauto.workspace.workspace import Workspace
 from tests.service.serving import MODEL, Service
 from tests.service.traffic import CONFIGURATION, decision, record, records, reward
@@ -35,6 +37,9 @@ def run_command(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, st
         (["loop"], "give --cb_explore_adf"),
         (["loop", "--cb_explore_adf", "--host", "0.0.0.0"], "there are no tokens"),  # noqa: S104
         (["loop", "--cb_explore_adf", "-f", "x"], "--final_regressor has no effect on a service"),
+        (["loop", "--cb_explore_adf", "--workers", "4"], "--workers has no effect on a service; --learners"),
+        (["loop", "--cb_explore_adf", "--passes", "3"], "--passes has no effect on a service"),
+        (["loop", "--cb_explore_adf", "-t"], "--testonly has no effect on a service"),
         (["loop", "--cb_explore_adf", "-i", "x"], "PUT /v1/model replaces the model"),
         (["loop", "--cb_explore_adf", "--mode", "never"], "mode takes one of online"),
         (["loop", "--cb_explore_adf", "--reward_aggregation", "median"], "one of first, last"),
@@ -94,7 +99,8 @@ def test_options_of_one_loop_are_rejected_where_there_are_others(
 def test_the_address_of_a_learner_needs_a_scheme(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ("serve", str(tmp_path / "rank"), "--follow", "learner:8001", "--port", "0")
     code, _, err = run_command(capfd, *words)
-    assert (code, err.count("\n")) == (1, 1)
+    starting, *message = err.splitlines()
+    assert (code, json.loads(starting)["event"], len(message)) == (1, "starting", 1)
     assert "'learner:8001' is not the address of a service: give http://HOST:PORT" in err
 
 
@@ -120,6 +126,7 @@ def test_a_folder_can_be_inspected_and_exported(tmp_path: Path, capfd: pytest.Ca
             body = {"event_id": f"e{number}", "context": {"u": {f"v{number % 3}": 1}}, "actions": actions}
             answer = client.post("/v1/rank", json=body).json()
             client.post("/v1/reward", json={"event_id": f"e{number}", "reward": float(answer["index"])})
+        assert client.post("/v1/rank", json={"event_id": "e1", "actions": {"e1": 5}}).status_code == 400
         for host in ("rebound.example:8001", "[bad", ""):
             assert client.get("/v1/status", headers={"Host": host}).status_code == 403
         assert client.get("/healthz", headers={"Host": "localhost"}).status_code == 200
@@ -138,6 +145,10 @@ def test_a_folder_can_be_inspected_and_exported(tmp_path: Path, capfd: pytest.Ca
             assert next(stream.iter_lines()).startswith('data: {"ranked":40')
             assert service.stop() == 0  # a page that watches does not keep it waiting
     assert "e1" not in re.sub(r'"time":"[^"]*"', "", service.log.read_text())  # no ids, no features
+    starting, *_, stopped = map(json.loads, service.log.read_text().splitlines())
+    assert (starting["event"], starting["version"]) == ("starting", VERSION)
+    assert stopped["event"] == "stopped"
+    assert (folder / "snapshot.oam").stat().st_mode & 0o777 == 0o600
     code, out, _ = run_command(capfd, "loop", str(folder))
     assert code == 0
     assert re.search(r"joined +40", out)

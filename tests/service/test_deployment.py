@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import venv
+from fnmatch import fnmatch
 from pathlib import Path
 
 import httpx
@@ -49,6 +50,17 @@ def test_all_flags_of_unit_and_container_exist() -> None:
     assert {"--cb_explore_adf", "--automl", "--host", "--port"} <= used <= flags
     assert "USER onlineauto" in container
     assert "DynamicUser=yes" in unit
+    settings = set(unit.splitlines())
+    assert {"CapabilityBoundingSet=", "SystemCallFilter=@system-service", "UMask=0077"} <= settings
+    assert "MemoryDenyWriteExecute=yes" not in settings  # LLVM writes the machine code that it executes
+
+
+def test_the_context_of_the_image_has_what_the_build_reads() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    ignored = [line for line in lines if line and not line.startswith("#")]
+    assert {".git", ".venv*", "build"} <= {*ignored}
+    read = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "onlineauto", "datasets")
+    assert not [name for name in read if any(fnmatch(name, pattern) for pattern in ignored)]
 
 
 def steps(container: str) -> list[tuple[str, str]]:

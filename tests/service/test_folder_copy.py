@@ -865,3 +865,19 @@ def test_copies_that_are_killed_forty_times_and_meet_ten_full_disks(what: str, t
             found = interrupt(how, made, tmp_path / how, count)
         logging.getLogger(__name__).info("%s: %d whole, %d rejected", how, found[True], found[False])
         assert all(found.values())
+
+
+def test_only_the_owner_can_read_copies(tmp_path: Path) -> None:
+    loop = opened(tmp_path / "loop")
+    fill(loop, 20)
+    loop.keep_model()
+    loop.close()
+    (tmp_path / "loop/tokens").touch(0o600)
+    assert main(["loop", str(tmp_path / "loop"), "--backup", str(tmp_path / "copy")]) == 0
+    (tmp_path / "copy/snapshot.oam").chmod(0o644)
+    assert main(["loop", str(tmp_path / "new"), "--restore", str(tmp_path / "copy")]) == 0
+    for name in ("loop", "copy", "new"):
+        files = [path for path in (tmp_path / name).glob("**/*") if path.is_file()]
+        private = ("snapshot.oam", "tokens", "000000000020.oam")
+        modes = {path.name: path.stat().st_mode & 0o777 for path in files if path.name in private}
+        assert modes == {each: 0o644 if name == "copy" and each == private[0] else 0o600 for each in private}

@@ -6,15 +6,17 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onlineauto.errors import OptionError
 from onlineauto.service.http.wire import Rank
 from onlineauto.service.loop.front import SteadyClock, ignore_completion
-from onlineauto.service.loop.loop import Loop
+from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.options import Limits
 from onlineauto.service.ranking import RankRequest, _encode_checked, _encode_simple, context_of
 from onlineauto.service.refused import RefusedError
@@ -269,3 +271,56 @@ def test_fifty_hours_of_traffic_stay_within_the_limits(
     assert counts.ranked == 50 * wait * rate
     assert counts.joined == ((counts.ranked - waiting) // rewarded if rewarded else 0)
     assert counts.joined + counts.defaulted + loop.join.waiting == counts.ranked
+
+
+@pytest.mark.parametrize("has_snapshot", [True, False])
+def test_missing_options_of_the_model_are_those_of_the_log(
+    open_loop: Callable[..., Loop], tmp_path: Path, has_snapshot: bool
+) -> None:
+    def learnt(options: str) -> Loop:
+        loop = open_loop(options, settings={"learn_at": "reward"}, every=Every(publish=0.0))
+        while loop.learn():
+            pass
+        return loop
+
+    loop = learnt("--cb_explore_adf --bit_precision 12 --automl 4")
+    for number in range(60):
+        loop.rank(rank_request(f"e{number}"), ignore_completion)
+        loop.reward(f"e{number}", float(number % 3 == 0), ignore_completion)
+    until(lambda: not loop.unwritten)
+    while loop.learn():
+        pass
+    options, wanted = loop.join.settings.options, loop.model(learns=True)
+    assert "--automl 4" in options
+    assert len(loop.board.live_configs) > 1
+    snapshot, journal = tmp_path / "loop/snapshot.oam", tmp_path / "loop/journals/000000000000.jsonl"
+    loop.close()
+    journal_bytes = journal.read_bytes()
+    if not has_snapshot:
+        snapshot.unlink()
+    with pytest.raises(OptionError, match=r"was made with --automl 4; give --automl 4"):
+        open_loop("--cb_explore_adf --automl 8")
+    again = learnt("--cb_explore_adf")
+    assert again.join.settings.options == options
+    assert again.model(learns=True) == wanted
+    again.close()
+    assert journal.read_bytes() == journal_bytes
+
+
+def test_an_option_that_was_given_later_is_that_of_the_log_from_then_on(
+    open_loop: Callable[..., Loop], tmp_path: Path
+) -> None:
+    open_loop("--cb_explore_adf --bit_precision 12").close()
+    snapshot = (tmp_path / "loop/snapshot.oam").read_bytes()
+    open_loop("--cb_explore_adf --epsilon 0.3").close()
+    (tmp_path / "loop/snapshot.oam").write_bytes(snapshot)  # the process was killed before its next snapshot
+    loop = open_loop("--cb_explore_adf")
+    assert loop.learner.workspace.configuration.get("epsilon") == 0.3
+    assert "--epsilon 0.3" in loop.join.settings.options
+
+
+def test_invalid_settings_leave_no_new_folder(open_loop: Callable[..., Loop], tmp_path: Path) -> None:
+    for settings in ({"reward_wait": 1e9}, {"reward_range": (1.0, 0.0)}, {"budget": 0.0}):
+        with pytest.raises(OptionError):
+            open_loop(SMALL, settings=settings)
+        assert not (tmp_path / "loop").exists()

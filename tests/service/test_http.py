@@ -19,7 +19,7 @@ from onlineauto.service.http.loops import ServiceHandlers
 from onlineauto.service.http.routes import ROUTES, openapi_document
 from onlineauto.service.http.tokens import Tokens, add_token
 from onlineauto.service.log.segment_log import read_record
-from onlineauto.service.options import Limits
+from onlineauto.service.options import VERSION, Limits
 from onlineauto.service.ranking import is_drawn
 from tests.service.in_process import RANK, InProcessClient
 from tests.waiting import until
@@ -654,3 +654,87 @@ def test_a_batch_is_refused_if_the_log_cannot_be_written(
         later = client.post("/v1/rank:batch", json={"decisions": [asked("c", 0)]}).json()["decisions"]
         assert later[0]["status"] == 503
     until(lambda: client.loop.writable)
+
+
+def test_rejected_requests_are_logged_with_a_reason_and_without_their_data(
+    client: InProcessClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    unknown = {**RANK, "excluded": ["tom's secret"]}
+    for _ in range(20):
+        assert client.post("/v1/rank", json=unknown).status_code == 400
+    client.post("/v1/rank", json=RANK, headers={"origin": "http://secret.example"})
+    client.post("/v1/rank", json={**RANK, "secret": 1}, headers={"content-encoding": "secret"})
+    client.post("/v1/reward", json={"event_id": "e" * 70_000, "reward": 1})
+    client.post("/v1/reward", json={"event_id": "secret", "reward": 1, "secret": 2})
+    client.post("/v1/rank", json={"actions": {"a": {"secret": {"secret": [[]]}}, "b": {}}})
+    fields = ("endpoint", "status", "count", "reason")
+    lines = [tuple(vars(each)[name] for name in fields) for each in caplog.records if each.msg == "request"]
+    excluded = ("rank", 400, 1, "excluded names '…', which is none of the actions")
+    assert lines == [
+        *[excluded] * 5,
+        ("rank", 403, 1, "this is a request of a page of another site"),
+        ("rank", 415, 1, "Content-Encoding '…': send the body as it is"),
+        ("reward", 413, 1, "the body has 70026 bytes; at most 65536 are accepted"),
+        ("reward", 400, 1, "unknown field '…'; the known fields are event_id, reward, key, slot, cost"),
+    ]
+    guard = RequestGuard(Tokens(), lambda *_: None)
+    caplog.clear()
+    guard.account("rank", 400, 0.001, "namespace 'x' is \"it's\" a loop's 'secret' thing")
+    assert vars(caplog.records[0])["reason"] == "namespace '…' is '…' a loop's '…' thing"
+
+
+def test_lines_about_rejected_requests_count_those_without_a_line(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("onlineauto.service.http.endpoint.time.monotonic", lambda: now)
+    guard = RequestGuard(Tokens(), lambda *_: None)
+    for _ in range(8):
+        guard.account("rank", 400, 0.001, "no")
+    now += 61.0
+    guard.account("rank", 400, 0.001, "no")
+    assert [vars(each)["count"] for each in caplog.records] == [1, 1, 1, 1, 1, 4]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/v1/rank", b"", "the body is empty: send JSON"),
+        ("/v1/settings", b"", "the body is empty: send JSON"),
+        ("/v1/rank", b'{"actions": [{"id": "a"}, {"id": "b"}]}', '{"actions": {"a": {}, "b": {}}}'),
+        ("/v1/reward", b'{"id": "e", "reward": 1}', "unknown field 'id'; the known fields are event_id, "),
+        (
+            "/v1/rank/slots",
+            b'{"actions": {"a": {}}, "slots": [{"id": "top", "size": 1}]}',
+            "unknown field 'size' of $.slots[0]; the known fields are id, features, baseline, excluded",
+        ),
+    ],
+)
+def test_messages_about_bodies_name_the_right_spelling(
+    client: InProcessClient, path: str, body: bytes, message: str
+) -> None:
+    answer = client.request("PATCH" if path == "/v1/settings" else "POST", path, content=body)
+    assert answer.status_code == 400
+    assert message in answer.json()["error"]["message"]
+
+
+def test_a_list_of_actions_may_have_a_namespace_called_id(client: InProcessClient) -> None:
+    actions = [{"id": {"a": 1}}, {"id": 7, "topic": {"art": 1}}]
+    assert client.post("/v1/rank", json={"actions": actions}).json()["pmf"].keys() == {"0", "1"}
+
+
+def test_the_version_is_in_the_status_and_in_the_metrics(client: InProcessClient) -> None:
+    assert client.get("/v1/status").json()["version"] == VERSION
+    assert f'onlineauto_build_info{{version="{VERSION}"}} 1.0' in client.get("/metrics").text
+
+
+def test_each_answer_503_says_when_to_repeat_the_request(
+    client: InProcessClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("onlineauto.service.log.segment_log.os.write", full)
+    for number in range(3):
+        answer = client.rank(f"e{number}")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")

@@ -117,8 +117,9 @@ def test_the_commands_of_the_pods_rank_and_learn(tmp_path: Path) -> None:
     (tmp_path / "tokens").mkdir()
     made = [sys.executable, "-m", "onlineauto", "loop", str(tmp_path / "tokens"), "--new_token", "admin"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    token = subprocess.run(made, check=True, capture_output=True, text=True, env=environment).stdout.strip()
-    assert Tokens(tmp_path / "tokens/tokens").scopes({"authorization": f"Bearer {token}"}) == {"admin"}
+    token = subprocess.run(made, check=True, capture_output=True, text=True, env=environment).stdout
+    header = {"authorization": f"Bearer {token.rstrip()}"}
+    assert Tokens(tmp_path / "tokens/tokens").scopes(header) == {"admin"}
     held, processes = {name: held_port() for name in ("learner", "rank")}, []
     ports = {name: each.getsockname()[1] for name, each in held.items()}
     mounts = {"/loop/": f"{tmp_path}/", "/tokens/": f"{tmp_path}/tokens/", "0.0.0.0": "127.0.0.1"}  # noqa: S104
@@ -144,7 +145,6 @@ def test_the_commands_of_the_pods_rank_and_learn(tmp_path: Path) -> None:
                 )
                 assert not decision.fallback
                 client.reward(decision, float(decision.action == "a"))
-        header = {"authorization": f"Bearer {token}"}
         status = f"http://127.0.0.1:{ports['learner']}/v1/status"
         until(lambda: httpx.get(status, headers=header).json()["learnt"] == 20)
     finally:

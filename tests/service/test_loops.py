@@ -419,7 +419,7 @@ def test_a_name_is_checked(serve: Serve, name: str, status: int, message: str) -
         (f"{MODEL} --port 1", "--port is an option of the service, not of a loop"),
         (f"{MODEL} --ship x", "--ship is an option of the service"),
         (f"{MODEL} -f x", "--final_regressor has no effect on a service"),
-        (f"{MODEL} --cache_file x", "--cache_file is for the command line only"),
+        (f"{MODEL} --cache_file x", "--cache_file has no effect on a service"),
         (f"{MODEL} folder", "a loop has no folder in its options: 'folder'"),
         (f"{MODEL} --reward_wait soon", "a duration like PT10M"),
         (f"{MODEL} --guardrails reward:rollback", "give --control 5%"),

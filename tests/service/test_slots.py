@@ -172,3 +172,18 @@ def test_slots_are_learnt_again_from_the_log(serve: Callable[..., InProcessClien
         b'{"c":{"user":{"age":30},"slot":{"top":1},"_multi":[{"topic":{"art":1}},{"topic":{"news":1}}]}}\n'
     )
     assert before.tolist() == after.tolist()
+
+
+def test_a_reward_of_a_slot_that_its_event_does_not_have_is_rejected(client: InProcessClient) -> None:
+    rank = {"actions": {"a": {"x": {"a": 1}}, "b": {"x": {"b": 1}}}, "slots": [{"id": "top"}, {"id": "side"}]}
+    assert client.post("/v1/rank/slots", json={**rank, "event_id": "e1"}).status_code == 200
+    for event_id, slot, status in (("e1", "tip", 422), ("e1", "side", 204), ("e2", "tip", 204)):
+        answer = client.post("/v1/reward", json={"event_id": event_id, "slot": slot, "reward": 1})
+        assert answer.status_code == status, answer.text
+        sent = [{"slotId": slot, "value": 1.0}]
+        assert client.post(f"{PATH}/events/{event_id}/reward", json={"reward": sent}).status_code == status
+    message = client.post("/v1/reward", json={"event_id": "e1", "slot": "tip", "reward": 1}).json()["error"]
+    assert message == {
+        "code": "UnprocessableEntity",
+        "message": "event 'e1' has no slot 'tip'; it has 'top', 'side'",
+    }

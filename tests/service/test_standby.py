@@ -756,3 +756,13 @@ def test_a_suspended_learner_that_continues_ends(shared: Path) -> None:
         assert new.stop() == 0
     with Service(shared, *words) as again:  # at once: the lease was released
         assert httpx.get(f"{again.url}/v1/status").json()["epoch"] == 3
+
+
+def test_a_shared_folder_is_made_if_it_is_the_folder_of_the_service(tmp_path: Path) -> None:
+    folder = tmp_path / "volume"
+    with Service(folder, "--standby", str(folder)) as service:
+        assert httpx.get(f"{service.url}/v1/status").json()["epoch"] == 1
+    with pytest.raises(OptionError, match="does not exist"):
+        Standby(tmp_path / "no/volume", seconds=4.0, make=True)
+    with pytest.raises(OptionError, match="does not exist"):
+        Standby(tmp_path / "other", seconds=4.0)

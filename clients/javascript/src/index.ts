@@ -93,8 +93,9 @@ export class Client {
     this.#url = url.replace(/\/+$/, "");
     this.#headers = { "content-type": "application/json" };
     if (options.token !== undefined) {
-      if (!/^[!-~]+$/.test(options.token)) throw new TypeError("the token has a character that no token has");
-      this.#headers["authorization"] = `Bearer ${options.token}`;
+      const token = options.token.replace(/\r?\n$/, ""); // of the file that has it
+      if (!/^[!-~]+$/.test(token)) throw new TypeError("the token has a character that no token has");
+      this.#headers["authorization"] = `Bearer ${token}`;
     }
     const { timeout = 1000, wait = 50, longestWait = 2000 } = options;
     const attempts = Math.max(1, Math.floor(options.attempts ?? 3));

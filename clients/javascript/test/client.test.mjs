@@ -114,6 +114,15 @@ test("a service that hangs is given up after the timeout", async () => {
   assert.equal(decision.fallback, true);
 });
 
+test("the line end of a file is no part of a token", async () => {
+  const fetch = async (_, init) => {
+    assert.equal(init.headers["authorization"], "Bearer secret");
+    return new Response(null, { status: 204, headers: { "recorded-by": "onlineauto" } });
+  };
+  assert.equal(await new Client("http://service", { ...quiet, token: "secret\n", fetch }).reward("e", 1), true);
+  assert.throws(() => new Client("http://service", { token: "secret\n\n" }), TypeError);
+});
+
 test("a bad address, a bad token and no actions are errors", async () => {
   assert.throws(() => new Client("localhost:8001"), TypeError);
   assert.throws(() => new Client("http://localhost", { token: "two words" }), TypeError);

@@ -35,6 +35,7 @@ from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.wire import (
     BatchAnswer,
     BatchDecision,
+    BodyDecoder,
     Canary,
     Evaluate,
     MetricValue,
@@ -62,7 +63,7 @@ from onlineauto.service.learning.evaluate import evaluate_policies
 from onlineauto.service.learning.learner import MOST_RECORDS
 from onlineauto.service.log.segment_log import RecordsAnswer
 from onlineauto.service.loop.loop import Loop
-from onlineauto.service.loop.slots import activate_slots, after_all, rank_slots, reward_slots, slot_id
+from onlineauto.service.loop.slots import activate_slots, after_all, rank_slots, reward_slots
 from onlineauto.service.options import DEFAULT_LOOP, PART_BYTES, RECORDED_BY
 from onlineauto.service.ranking import check_cost
 from onlineauto.service.refused import RefusedError
@@ -95,15 +96,15 @@ _WATCHERS: Final = 32
 _LAG: Final = 60.0
 Result = TypeVar("Result")
 
-_RANK = msgspec.json.Decoder(Rank)
-_PERSONALIZER_RANK = msgspec.json.Decoder(PersonalizerRank)
-_BATCH = msgspec.json.Decoder(RawBatch)
-_REWARD = msgspec.json.Decoder(Reward)
-_PERSONALIZER_REWARD = msgspec.json.Decoder(PersonalizerReward)
-_SLOTS = msgspec.json.Decoder(SlotsRank)
-_PERSONALIZER_SLOTS = msgspec.json.Decoder(PersonalizerSlotsRank)
-_PERSONALIZER_SLOTS_REWARD = msgspec.json.Decoder(PersonalizerSlotsReward)
-_METRIC = msgspec.json.Decoder(MetricValue)
+_RANK = BodyDecoder(Rank)
+_PERSONALIZER_RANK = BodyDecoder(PersonalizerRank)
+_BATCH = BodyDecoder(RawBatch)
+_REWARD = BodyDecoder(Reward)
+_PERSONALIZER_REWARD = BodyDecoder(PersonalizerReward)
+_SLOTS = BodyDecoder(SlotsRank)
+_PERSONALIZER_SLOTS = BodyDecoder(PersonalizerSlotsRank)
+_PERSONALIZER_SLOTS_REWARD = BodyDecoder(PersonalizerSlotsReward)
+_METRIC = BodyDecoder(MetricValue)
 AnyHandlers = TypeVar("AnyHandlers", bound="FrontHandlers")
 _NOTHING = Reply(204, headers=((RECORDED_BY[0].encode(), RECORDED_BY[1].encode()),))
 
@@ -195,7 +196,7 @@ class FrontHandlers:
     def metric(self, request: Request) -> None:
         """Record values of metrics."""
         body = _METRIC.decode(request.body)
-        event_id, key = _named_by(body), body.key or _key_of(request)
+        event_id, key = _named_by(body, self.front), body.key or _key_of(request)
         self.front.metric(event_id, body.metric, body.value, request.done, key=key)
 
     @_one_by_one
@@ -212,7 +213,7 @@ class FrontHandlers:
     def reward(self, request: Request) -> None:
         """Record rewards."""
         body = _REWARD.decode(request.body)
-        event_id, key = _named_by(body), body.key or _key_of(request)
+        event_id, key = _named_by(body, self.front), body.key or _key_of(request)
         value, cost = body.reward, body.cost
         if cost is msgspec.UNSET:
             if value is msgspec.UNSET:
@@ -254,7 +255,7 @@ class FrontHandlers:
 
     def _ranks(
         self,
-        decoder: msgspec.json.Decoder[Rank] | msgspec.json.Decoder[PersonalizerRank],
+        decoder: BodyDecoder[Rank] | BodyDecoder[PersonalizerRank],
         requests: Sequence[Request],
         reply: Callable[[Ranked], Reply],
     ) -> list[Reply | Exception]:
@@ -265,7 +266,7 @@ class FrontHandlers:
 
     def _decide(
         self,
-        decoder: msgspec.json.Decoder[Rank] | msgspec.json.Decoder[PersonalizerRank],
+        decoder: BodyDecoder[Rank] | BodyDecoder[PersonalizerRank],
         requests: Sequence[tuple[bytes | msgspec.Raw, str | None, Done]],
         ids: set[str] | None = None,
     ) -> list[Ranked | Exception]:
@@ -293,7 +294,7 @@ class FrontHandlers:
 
     def _slots(
         self,
-        decoder: msgspec.json.Decoder[SlotsRank] | msgspec.json.Decoder[PersonalizerSlotsRank],
+        decoder: BodyDecoder[SlotsRank] | BodyDecoder[PersonalizerSlotsRank],
         request: Request,
     ) -> tuple[SlotsRankRequest, list[Ranked]]:
         """Rank the slots of a request, and return it with an answer for each slot."""
@@ -329,9 +330,9 @@ def _key_of(request: Request) -> str:
     return request.headers.get("idempotency-key", "")
 
 
-def _named_by(body: Reward | MetricValue) -> str:
+def _named_by(body: Reward | MetricValue, front: Front) -> str:
     """Return the id of the decision, or of the decision of a slot, that a body names."""
-    return slot_id(body.event_id, body.slot) if body.slot else body.event_id
+    return front.slot_decision(body.event_id, body.slot) if body.slot else body.event_id
 
 
 def _new_id() -> str:
@@ -358,7 +359,7 @@ class Handlers(FrontHandlers):
 
     async def settings(self, request: Request) -> Reply:
         """Change the mode, and the settings of the join."""
-        changes = msgspec.to_builtins(msgspec.json.decode(request.body, type=Settings))
+        changes = msgspec.to_builtins(BodyDecoder(Settings).decode(request.body))
         return Reply.json(await _recorded(partial(self.loop.change, changes)))
 
     async def model(self, request: Request) -> Reply:
@@ -383,7 +384,7 @@ class Handlers(FrontHandlers):
 
     async def configure(self, request: Request) -> Reply:
         """Change the settings, in Personalizer's format."""
-        changes = changes_in(msgspec.json.decode(request.body, type=ServiceConfiguration), self.loop)
+        changes = changes_in(BodyDecoder(ServiceConfiguration).decode(request.body), self.loop)
         await _recorded(partial(self.loop.change, changes))
         return Reply.json(configuration_of(self.loop))
 
@@ -393,7 +394,7 @@ class Handlers(FrontHandlers):
 
     async def set_policy(self, request: Request) -> Reply:
         """Check that a policy of Personalizer has the options of the model."""
-        check_policy(msgspec.json.decode(request.body, type=PolicyContract), self.loop.join.settings)
+        check_policy(BodyDecoder(PolicyContract).decode(request.body), self.loop.join.settings)
         return await self.policy(request)
 
     async def export_model(self, _request: Request) -> Reply:
@@ -445,19 +446,19 @@ class Handlers(FrontHandlers):
 
     async def use_model(self, request: Request) -> Reply:
         """Switch to a model of the history."""
-        body = msgspec.json.decode(request.body, type=ModelChoice)
+        body = BodyDecoder(ModelChoice).decode(request.body)
         await _recorded(partial(self.loop.use_model, body.name))
         return Reply.json(body)
 
     async def start_canary(self, request: Request) -> Reply:
         """Let a model of the history decide for a share of the units; a share of 0 ends the canary."""
-        body = msgspec.json.decode(request.body, type=Canary)
+        body = BodyDecoder(Canary).decode(request.body)
         await _recorded(partial(self.loop.start_canary, body.name, body.share), in_thread=True)
         return Reply.json(body)
 
     async def evaluate(self, request: Request) -> Reply:
         """Estimate the values of policies over the whole log."""
-        policies = msgspec.json.decode(request.body, type=Evaluate).policies
+        policies = BodyDecoder(Evaluate).decode(request.body).policies
         if self.evaluating.locked():
             raise RefusedError("another evaluation runs", status=429, retry_after=10.0)
         async with self.evaluating:

@@ -19,9 +19,10 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+import msgspec
 from httptools import HttpParserInvalidURLError, parse_url
 
-from onlineauto.service.http.wire import Reply, problem, reply_to_error
+from onlineauto.service.http.wire import Reply, message_of, problem, reply_to_error
 from onlineauto.service.log.segment_log import call_all
 from onlineauto.service.options import DEFAULT_LOOP
 from onlineauto.service.refused import RefusedError
@@ -46,7 +47,11 @@ _RATED_BYTES: Final = 4096
 _TURN: Final = 128
 """Maximum number of requests of a loop in one turn of the event loop, while several loops share a service."""
 _APART: Final = 60.0
-"""Seconds between two lines about answers 503."""
+"""Seconds for which further failed requests of a kind are only counted."""
+_LINES: Final = 5
+"""Maximum number of lines about rejected requests of an endpoint with a status, in `_APART` seconds."""
+_QUOTED: Final = re.compile(r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+"""A quoted part of a message, which may be data of the request."""
 _MOST_HEADS: Final = 1024
 """Maximum number of heads that are remembered, each of which has at most 16 KB."""
 
@@ -117,7 +122,9 @@ class Request:
 
     def fail(self, error: Exception) -> None:
         """Answer with an error."""
-        self.reason = str(error)
+        if not self.body and isinstance(error, msgspec.DecodeError):
+            error = RefusedError("the body is empty: send JSON")
+        self.reason = error.logged if isinstance(error, RefusedError) else str(error)
         self.end(reply_to_error(error, "" if self.endpoint is None else self.endpoint.name))
         error.__traceback__ = None  # its frames have the body, and may have the error
 
@@ -130,7 +137,11 @@ class Request:
             guard = self.endpoint.guard
             if self.is_counted:
                 guard.release()
-            reason = self.reason or (reply.body.decode().strip() if reply.status == 503 else "")
+            reason = self.reason
+            if not reason and self.refusal is not None:
+                reason = message_of(self.refusal)
+            elif not reason and reply.status == 503:
+                reason = reply.body.decode().strip()
             guard.account(self.endpoint.name, reply.status, time.perf_counter() - self.began, reason)
         send(reply)
 
@@ -158,6 +169,15 @@ class SharedRoom:
         return not self.is_shared or served < _SHARE * (self.most - self.served)
 
 
+@dataclass(slots=True)
+class _FailedRequests:
+    """The number of failed requests of a kind since the last line, and of lines since `begin`."""
+
+    count: int = 0
+    lines: int = 0
+    begin: float = -_APART
+
+
 class RequestGuard:
     """Guards endpoints: checks tokens, limits simultaneous requests and their rate, records metrics."""
 
@@ -175,7 +195,7 @@ class RequestGuard:
         self.tokens, self.count, self.most, self.served = tokens, count, most, 0
         self.hosts, self.loop, self.room = frozenset(hosts), loop, room or SharedRoom(most)
         self.rate, self._credit, self._credited = rate, rate or 0.0, time.monotonic()
-        self._unavailable: dict[int, tuple[int, float]] = {}  # by level: the number, and the time of the line
+        self._failed: dict[tuple[int, str, int], _FailedRequests] = {}
 
     def check(self, headers: Mapping[str, str], scope: str | None) -> None:
         """Reject a request that must not be served."""
@@ -220,20 +240,33 @@ class RequestGuard:
     def account(self, endpoint: str, status: int, seconds: float, reason: str = "") -> None:
         """Count a request, and log it if it failed or if all requests are logged."""
         self.count(endpoint, status, seconds)
-        if status >= 500 or _LOG.isEnabledFor(logging.DEBUG):
+        if status >= 400 or _LOG.isEnabledFor(logging.DEBUG):
             fields: dict[str, Any] = {"endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
-            level = logging.ERROR if status >= 500 else logging.DEBUG
-            if status == 503:
-                level = logging.INFO if endpoint == "ready" else level
-                count, logged_at = self._unavailable.get(level, (0, -_APART))
-                self._unavailable[level] = count + 1, logged_at
-                if time.monotonic() < logged_at + _APART:
+            level = logging.ERROR if status >= 500 else logging.WARNING if status >= 400 else logging.DEBUG
+            if 400 <= status < 500:
+                if not (count := self._count_failed((status, endpoint, level), _LINES)):
                     return
-                fields |= {"count": count + 1, "reason": reason}
-                self._unavailable[level] = 0, time.monotonic()
+                fields |= {"count": count, "reason": _QUOTED.sub("'…'", reason)}
+            elif status == 503:
+                level = logging.INFO if endpoint == "ready" else level
+                if not (count := self._count_failed((status, "", level), 1)):
+                    return
+                fields |= {"count": count, "reason": reason}
             if self.loop not in (None, DEFAULT_LOOP):
                 fields["loop"] = self.loop
             _LOG.log(level, "request", extra={"event": "request", **fields})
+
+    def _count_failed(self, kind: tuple[int, str, int], lines: int) -> int:
+        """Count a failed request; return the number since the last line if it is due for a line, else 0."""
+        now, failed = time.monotonic(), self._failed.setdefault(kind, _FailedRequests())
+        failed.count += 1
+        if now >= failed.begin + _APART:
+            failed.begin, failed.lines = now, 0
+        if failed.lines == lines:
+            return 0
+        failed.lines += 1
+        count, failed.count = failed.count, 0
+        return count
 
 
 class Endpoint:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -45,7 +44,7 @@ from onlineauto.service.learning.evaluate import Estimate
 from onlineauto.service.learning.experiment import ExperimentReport
 from onlineauto.service.learning.learner import ModelVersion
 from onlineauto.service.log.segment_log import RecordsAnswer
-from onlineauto.service.options import RECORDED_BY
+from onlineauto.service.options import RECORDED_BY, VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,7 +180,7 @@ def openapi_document(handlers: type, routes: Sequence[Endpoints] = ROUTES) -> di
         )
     document: dict[str, Any] = {
         "openapi": "3.1.0",
-        "info": {"title": "onlineauto", "version": version("onlineauto")},
+        "info": {"title": "onlineauto", "version": VERSION},
         **({"servers": _SERVERS} if hasattr(handlers, "loops") else {}),
         "paths": paths,
         "components": {

@@ -36,7 +36,7 @@ from onlineauto.service.loop.loop import Every, Loop, service_configuration
 from onlineauto.service.loop.loops import Loops, loop_names
 from onlineauto.service.loop.telemetry import end_telemetry
 from onlineauto.service.loop.warm_up import warm_up
-from onlineauto.service.options import Limits
+from onlineauto.service.options import VERSION, Limits
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
@@ -143,6 +143,8 @@ def serve(
     reserved = _FILES * (options.max_open_loops + 1)
     limits = ConnectionLimits(most=most_connections(options.max_connections, reserved))
     with bind_socket(options.host, options.port) as opened, ExitStack() as ending:
+        about: dict[str, Any] = {"event": "starting", "version": VERSION, "folder": folder}
+        _LOG.info("starting; the port opens once the kernels are compiled or loaded", extra=about)
         hosts, most = (*OWN_HOSTS, options.host), options.max_requests  # hosts: while there are no tokens
         lease = None
         if options.standby is not None:
@@ -185,6 +187,7 @@ def serve(
         gc.freeze()  # later collections skip today's objects, so they pause a rank for less time
         about = {
             "event": "serving",
+            "version": VERSION,
             "address": address_of(options.host, opened),
             "folder": folder,
             "follows": options.follow,
@@ -256,7 +259,7 @@ def _lease_of(
     """Return the lease of the shared folder, once no other process has it; None after a signal."""
     assert options.standby is not None
     shared = Path(options.standby)
-    standby = Standby(shared, seconds=options.lease_seconds)
+    standby = Standby(shared, seconds=options.lease_seconds, make=is_same_folder(folder, shared))
     check = partial(check_shared, folder, shared)
     check()
     lease = standby.poll()

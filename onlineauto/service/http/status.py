@@ -28,6 +28,7 @@ from onlineauto.service.learning.values import Agreement, Point, Value
 from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.loop.loop import ChampionChange, LiveConfigSummary
 from onlineauto.service.loop.route_status import EndpointStatus, RouteStatus
+from onlineauto.service.options import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -99,6 +100,7 @@ class FrontStatus(msgspec.Struct, frozen=True, kw_only=True):
     ]
     disk_free_share: Annotated[float, _gauge("Free share of the disk of the folder.", "disk_free_share")]
     time: Annotated[float, _at("clock")]
+    version: str = VERSION
 
 
 class Status(FrontStatus, frozen=True, kw_only=True):
@@ -153,6 +155,8 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         The copies of the log in another folder or in a topic, and how far they are behind.
     route : RouteStatus
         The language models, of a router.
+    version : str
+        The version of onlineauto.
     """
 
     learnt: Annotated[int, _counter("Decisions that were learnt.", "board.")]
@@ -297,6 +301,7 @@ MOST_LABELS: Final = 100
 """Maximum number of loops that have labels of their own in ``/metrics``, besides the default."""
 _LOWEST: Final = ("ready", "learning")
 _HIGHEST: Final = ("lag_seconds", "mean_wait")
+_BUILD: Final = "onlineauto_build_info"
 _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
 _BOUNDS: Final = (*(str(bound) for bound in _BUCKETS), "+Inf")
 
@@ -343,6 +348,8 @@ class ServiceMetrics(Collector):
         for name, meaning in GAUGES.items():
             if hasattr(status, name):
                 yield GaugeMetricFamily(f"onlineauto_{name}", meaning, value=float(getattr(status, name)))
+        build = GaugeMetricFamily(_BUILD, "1, with the version of onlineauto.", labels=["version"])
+        yield _filled(build, [(1.0, VERSION)])
         yield GaugeMetricFamily("onlineauto_connections", "Open connections.", value=len(self.connections))
         closed = CounterMetricFamily(
             "onlineauto_connections_closed", "Connections that were closed by limits.", labels=["reason"]
@@ -418,10 +425,11 @@ class LoopsMetrics(Collector):
         for number, (name, metrics) in enumerate(self._loops):
             for family in metrics.collect():
                 samples, family.samples = family.samples, []
-                if number and family.name.startswith("onlineauto_connections"):
-                    continue  # these are of the service
+                is_of_service = family.name.startswith(("onlineauto_connections", _BUILD))
+                if number and is_of_service:
+                    continue
                 known = families.setdefault(family.name, family)
-                if family.name.startswith("onlineauto_connections"):
+                if is_of_service:
                     known.samples = samples
                 elif number <= MOST_LABELS:
                     known.samples += [each._replace(labels={**each.labels, "loop": name}) for each in samples]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import logging
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,6 +22,7 @@ from onlineauto.service.refused import RefusedError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
+T = TypeVar("T", bound=msgspec.Struct)
 Objects = list[Features] | Features | None
 
 
@@ -451,12 +453,20 @@ class RemovedLoop(msgspec.Struct, frozen=True):
     folder: str
 
 
+def _has_id(action: Features) -> bool:
+    """Return whether an action is written as one of Personalizer, or has a bare id and no features."""
+    if action.keys() == {"id"}:
+        return not bytes(action["id"]).startswith(b"{")
+    return action.keys() == {"id", "features"}
+
+
 def _named(actions: dict[str, Features] | list[Features]) -> dict[str, Features]:
     if isinstance(actions, list):
-        if any(action.keys() == {"id", "features"} for action in actions):
+        if any(_has_id(action) for action in actions):
             raise RefusedError(
-                "actions have the members id and features of Personalizer: send them to "
-                "/personalizer/v1.0/rank, or send an object with the features of each action by its id"
+                "an action of a list has its features only, and no id: send an object with the features of "
+                'each action by its id, such as {"actions": {"a": {}, "b": {}}}; or send actions with the '
+                "members id and features of Personalizer to /personalizer/v1.0/rank"
             )
         return {str(index): action for index, action in enumerate(actions)}
     return actions
@@ -468,7 +478,27 @@ def _objects(features: Objects) -> list[Features]:
     return features if isinstance(features, list) else [features]
 
 
+class BodyDecoder(Generic[T]):
+    """Decodes bodies; an error about an unknown field names the known ones."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind, self._decode = kind, msgspec.json.Decoder(kind).decode
+
+    def decode(self, body: bytes | msgspec.Raw) -> T:
+        """Return the value of a body."""
+        try:
+            return self._decode(body)
+        except msgspec.ValidationError as error:
+            if (unknown := _UNKNOWN.match(str(error))) is None:
+                raise
+            kind: type[msgspec.Struct] = OwnSlot if (unknown[2] or "").startswith("$.slots") else self._kind
+            known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
+            where = f" of {unknown[2]}" if unknown[2] else ""
+            raise RefusedError(f"unknown field {unknown[1]!r}{where}; the known fields are {known}") from None
+
+
 _LOG = logging.getLogger("onlineauto.service")
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`(?: - at `(\$[^`]*)`)?$", re.DOTALL)
 _CODES: Final = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -480,7 +510,7 @@ _CODES: Final = {
     410: "Gone",
     413: "TooLarge",
     415: "UnsupportedMediaType",
-    422: "Conflict",
+    422: "UnprocessableEntity",
     429: "TooManyRequests",
     431: "TooLarge",
     500: "InternalServerError",
@@ -489,6 +519,8 @@ _CODES: Final = {
     503: "Unavailable",
     507: "InsufficientStorage",
 }
+_AGAIN: Final = 1.0
+"""Seconds after which a request may be repeated that was answered with 503."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _TEXT: Final = "text/plain; charset=utf-8"
 _ENCODER: Final = msgspec.json.Encoder()
@@ -541,9 +573,16 @@ def reply_to_error(error: Exception, endpoint: str) -> Reply:
     return problem("the service has failed; its log has the reason", 500)
 
 
+def message_of(reply: Reply) -> str:
+    """Return the message of an answer of `problem`."""
+    return str(msgspec.json.decode(reply.body, type=Problem).error["message"])
+
+
 def problem(message: str, status: int, retry_after: float | None = None, code: str = "") -> Reply:
     """Return the answer that reports why a request is rejected."""
     headers = JSON
+    if retry_after is None and status == 503:
+        retry_after = _AGAIN
     if retry_after is not None:
         headers += ((b"retry-after", b"%d" % max(round(retry_after), 1)),)
     if status == 401:

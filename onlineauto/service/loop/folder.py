@@ -424,6 +424,7 @@ def restore_folder(source: Path, folder: Path) -> Restored:
                 target = folder / path.relative_to(source)
                 target.parent.mkdir(exist_ok=True)
                 shutil.copy2(path, target)
+                target.chmod(0o600)
                 sync_path(target)
                 sync_path(target.parent)
         if not (folder / "log" / segments[0].name).exists():  # a service has removed it behind the snapshot
@@ -483,7 +484,7 @@ def _version(path: Path) -> tuple[int, int, int]:
 
 def _copy(path: Path, target: Path, alone: Alone) -> None:
     with path.open("rb") as file:
-        replace_file(target, iter(partial(file.read, _CHUNK), b""), alone=alone)
+        replace_file(target, iter(partial(file.read, _CHUNK), b""), alone=alone, private=True)
 
 
 def _between(log: SegmentLog, begin: int, end: int) -> bytes:

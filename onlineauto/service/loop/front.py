@@ -30,7 +30,7 @@ from onlineauto.service.learning.experiment import (
 )
 from onlineauto.service.log.segment_log import GroupCommit, read_record, sealed
 from onlineauto.service.loop.decision_costs import DecisionCosts
-from onlineauto.service.loop.slots import DeferredSlots
+from onlineauto.service.loop.slots import DeferredSlots, SlotNames, slot_id
 from onlineauto.service.loop.telemetry import record_spans
 from onlineauto.service.ranking import (
     Ranked,
@@ -136,7 +136,7 @@ class Front:
         self._costs = DecisionCosts(log, join)
         self._commit = GroupCommit(log, deliver=deliver)
         self.canary: Published | None = None
-        self.deferred_slots = DeferredSlots(join)
+        self.deferred_slots, self.slot_names = DeferredSlots(join), SlotNames()
         record_spans(self)
 
     def rank(self, request: RankRequest, done: Done) -> Ranked:
@@ -198,6 +198,19 @@ class Front:
     def allow_namespace(self, name: str) -> None:
         """Accept a namespace that the service itself adds, beside those that requests may name."""
         self._namespaces.add(name)
+
+    def slot_decision(self, event_id: str, slot: str) -> str:
+        """Return the id of the decision of a slot; reject a slot that a known event does not have."""
+        decision = slot_id(event_id, slot)
+        with self._lock:
+            now = self.clock()
+            if self.join.sources or self.join.find(decision, now) is not None:
+                return decision  # of a rank server, a slot may be known before the other slots of its event
+            known = self.slot_names.known_of(event_id, self.join, now)
+        if known:
+            names = ", ".join(map(repr, known))
+            raise RefusedError(f"event {event_id!r} has no slot {slot!r}; it has {names}", status=422)
+        return decision
 
     def reward(self, event_id: str, value: float, done: Done, *, key: str = "") -> None:
         """Record a reward of a decision, which need not exist yet; it counts once `done` is called."""
@@ -549,7 +562,8 @@ def _predict(one: Ranking) -> None:
             f"{path_at(one.context, problem.column - 1 - len(_HEAD), one.request.ids)}: {problem.message}"
             for problem in problems
         ]
-        raise RefusedError(f"the features cannot be read: {'; '.join(places) or error}") from None
+        reason = "the features cannot be read"
+        raise RefusedError(f"{reason}: {'; '.join(places) or error}", logged=reason) from None
     if len(one.pmf) != len(one.request.ids):
         raise RefusedError(
             f"the features describe {len(one.pmf)} actions, but there are {len(one.request.ids)} ids"

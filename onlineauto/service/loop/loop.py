@@ -231,6 +231,8 @@ class Loop(Front):
         self._switched = 0  # the position behind the latest switch to another model
         self._closing = False
         self.lease = lease
+        if not Path(folder).exists():  # invalid settings must not leave a new folder
+            _checked(JoinSettings(), settings or {}, configuration, compares=compares)
         self._held = lock_folder(Path(folder), lease)
         with ExitStack() as failing:
             failing.callback(self._held.release)
@@ -246,12 +248,9 @@ class Loop(Front):
             join = Join.of(self.learner.join.state())
             for _ in replay(join, log, self.learner.position):
                 pass
-            options = {"options": configuration.command(kept=True)}
-            changed = _changed(join.settings, {**(settings or {}), **options})
-            if compares:
-                _check_guardrails(changed, settings or {})
-            if changed.budget is not None:
-                check_priced(configuration)
+            configuration = self.learner.configuration
+            changes = {**(settings or {}), "options": configuration.command(kept=True)}
+            changed = _checked(join.settings, changes, configuration, compares=compares)
             failing.pop_all()
         self._behind_at_first = log.end
         self.board = board_of(self.learner)
@@ -524,10 +523,7 @@ class Loop(Front):
 
     def _change(self, settings: Mapping[str, Any], done: Done) -> JoinSettings:
         """Change settings of the join; the caller holds the lock."""
-        changed = _changed(self.join.settings, settings)
-        _check_guardrails(changed, settings)
-        if changed.budget is not None:
-            check_priced(self.learner.workspace.configuration)
+        changed = _checked(self.join.settings, settings, self.learner.workspace.configuration)
         self._append("settings", done, Settings=msgspec.to_builtins(changed))
         return changed
 
@@ -624,8 +620,10 @@ def service_configuration(configuration: Configuration) -> Configuration:
     return REGISTRY.from_keywords(**{**supplied, "dsjson": True})
 
 
-def _changed(before: JoinSettings, changes: Mapping[str, Any]) -> JoinSettings:
-    """Return settings with the given fields replaced."""
+def _checked(
+    before: JoinSettings, changes: Mapping[str, Any], configuration: Configuration, *, compares: bool = True
+) -> JoinSettings:
+    """Return settings with the given fields replaced; reject those with which a model cannot work."""
     if "reward_wait" in changes:
         changes = {**changes, "reward_wait": seconds_of(changes["reward_wait"], name="reward_wait")}
     try:
@@ -633,6 +631,10 @@ def _changed(before: JoinSettings, changes: Mapping[str, Any]) -> JoinSettings:
     except msgspec.ValidationError as error:
         raise OptionError(f"settings: {error}") from None
     check_settings(settings)
+    if compares:
+        _check_guardrails(settings, changes)
+    if settings.budget is not None:
+        check_priced(configuration)
     return before.next_epoch(settings)
 
 

@@ -339,7 +339,7 @@ class RankServer(Front):
             return
         name, content = self._content
         try:
-            replace_file(self._model_path, [name.encode() + b"\n", content])
+            replace_file(self._model_path, [name.encode() + b"\n", content], private=True)
             self._content = None
         except OSError as error:
             _LOG.error("the model cannot be saved: %s", error, extra={"event": "not_saved"})
