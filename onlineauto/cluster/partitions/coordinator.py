@@ -22,7 +22,7 @@ from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.merge import join_shares, load_merged, merge_round
 from onlineauto.cluster.partitions.messages import Chunk
 from onlineauto.cluster.partitions.state import SentState, TrackedTables, dense_arrays, tables_of, take_rows
-from onlineauto.cluster.partitions.worker import Base
+from onlineauto.cluster.partitions.worker import Base, one_blas_thread
 from onlineauto.engine.search.deferred import control_of_search
 
 if TYPE_CHECKING:
@@ -200,7 +200,9 @@ class Coordinator:
 
     def merge(self, ends: Sequence[ChunkEnd], each: Each = map) -> None:
         """Merge the ends of the chunks of a round into the model; `each` may merge members in parallel."""
-        self._take(ends, merge_round(self.workspace, [end.state for end in ends], each=each))
+        with one_blas_thread():
+            merged = merge_round(self.workspace, [end.state for end in ends], each=each)
+        self._take(ends, merged)
 
     def take_shares(self, ends: Sequence[ChunkEnd], shares: Sequence[SentState]) -> None:
         """Take what servers have merged into the model; workers receive it from the servers."""

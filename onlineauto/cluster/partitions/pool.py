@@ -24,7 +24,7 @@ from onlineauto.cluster.partitions.messages import (
 from onlineauto.cluster.partitions.server import MergeServer
 from onlineauto.cluster.partitions.servers import Servers
 from onlineauto.cluster.partitions.text_file import UnexpectedEventsError
-from onlineauto.cluster.partitions.worker import Worker
+from onlineauto.cluster.partitions.worker import Worker, one_blas_thread
 from onlineauto.errors import InputError, OnlineautoError
 from onlineauto.features.block import Namespaces
 from onlineauto.work.crew import Crew, W, WorkerLost
@@ -113,7 +113,7 @@ class ThreadPool:
             finally:
                 idle.append(worker)
 
-        with ThreadPoolExecutor(self._n, "onlineauto-worker") as threads:
+        with one_blas_thread(), ThreadPoolExecutor(self._n, "onlineauto-worker") as threads:
             learning = [threads.submit(learn, chunk) for chunk in chunks]
             try:
                 coordinator.look_ahead()
