@@ -22,7 +22,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import eq
 from pathlib import Path
-from typing import Any
 
 from bench import kit
 from bench.peer_process import ask
@@ -46,7 +45,9 @@ GENERATED: dict[str, list[tuple[str, dict[str, float]]]] = {
         )
     ],
     "SEA, 3 drifts": [("SEA", {"function": number}) for number in (1, 2, 3, 4)],
-    "Agrawal, 3 drifts": [("AgrawalGenerator", {"classification_function": number}) for number in (1, 3, 5, 7)],
+    "Agrawal, 3 drifts": [
+        ("AgrawalGenerator", {"classification_function": number}) for number in (1, 3, 5, 7)
+    ],
     "LED, 3 drifts": [("LEDGeneratorDrift", {"number_of_attributes_with_drift": n}) for n in (1, 3, 5, 7)],
 }
 """MOA's generators, one for each part of the stream."""
@@ -81,7 +82,9 @@ def _log(name: str) -> Stream:
     log = load(f"{name}-u")
     shared = [event.split(b"\n", 1)[0].decode().removeprefix("shared ") for event in log.events]
     best = log.rewards.argmax(axis=1)
-    rows, labels = table([f"{n} {re.sub(' na(?= |$)', '', line)}" for n, line in zip(best, shared, strict=True)])
+    rows, labels = table(
+        [f"{n} {re.sub(' na(?= |$)', '', line)}" for n, line in zip(best, shared, strict=True)]
+    )
     return [(row, f"class{label:.0f}") for row, label in zip(rows, labels, strict=True)]
 
 
@@ -107,7 +110,9 @@ def read_arff(path: Path) -> Stream:
     for line in body.split():
         *words, label = line.split(",")
         cells = enumerate(zip(words, kinds, strict=False))
-        row = {f"x{n}": float(word) if kind == "numeric" else word for n, (word, kind) in cells if word != "?"}
+        row = {
+            f"x{n}": float(word) if kind == "numeric" else word for n, (word, kind) in cells if word != "?"
+        }
         stream.append((row, label))
     return stream
 

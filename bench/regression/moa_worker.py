@@ -1,10 +1,9 @@
 """The process that runs CapyMOA: MOA's generators of streams, and its classifiers on ARFF files.
 
-Reads one JSON object from its standard input and answers with one. ``{"file": ..., "parts": ..., "events": ...}``
-writes a stream of equally long parts, which are generators with their options, and answers ``{}``.
-``{"file": ..., "learners": [...], "seed": ...}`` answers with accuracy, Cohen's kappa and seconds of each
-learner. Without ``file`` the answer is ``{"versions": {...}}``. Either may be ``{"error": ...}``. It imports CapyMOA
-alone, which needs Java.
+Reads one JSON object from its standard input and answers with one. With ``parts``, which are generators and
+their options, it writes a stream of these parts, equally long, to ``file``. With ``learners`` it reads
+``file``, and answers with accuracy, Cohen's kappa and seconds of each. With neither, the answer is
+``{"versions": {...}}``. Each may be ``{"error": ...}``. It imports CapyMOA alone, which needs Java.
 """
 
 from __future__ import annotations
