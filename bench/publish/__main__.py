@@ -176,17 +176,12 @@ def child(options: Namespace) -> int:
 
 
 def _capymoa(python: str) -> dict[str, str]:
-    """Return the versions of CapyMOA and Java; none, and a message, if they are not there."""
+    """Return the versions of CapyMOA and Java; none, and a message, if it cannot be imported."""
     try:
-        if not python:
-            raise PeerError(
-                "give an interpreter with --capymoa; `pip install capymoa` there, and install Java"
-            )
-        found: dict[str, str] = ask(python, moa.WORKER)["versions"]
-    except (PeerError, OSError) as error:
-        print(f"The section capymoa is left out: {error}.", file=sys.stderr)
+        return {**ask(python, moa.WORKER)["versions"]}
+    except PeerError as error:
+        print(f"The section capymoa is left out: {error}. Give --capymoa PYTHON.", file=sys.stderr)
         return {}
-    return found
 
 
 def begin(options: Namespace) -> list[Section]:
@@ -219,7 +214,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = kit.parser(
         __doc__,
         peers=kit.Option(sys.executable, "the interpreter of an environment with the peers"),
-        capymoa=kit.Option("", "the interpreter of an environment with CapyMOA"),
+        capymoa=kit.Option(sys.executable, "the interpreter of an environment with CapyMOA"),
         quick=False,
         pages=False,
         list=False,

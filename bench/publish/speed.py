@@ -241,5 +241,5 @@ def streams(given: Namespace) -> Tables:
         runs[run["stream"], run["learner"]].append(run)
     return {
         name: [figure(*key, [run[field] for run in found], unit) for key, found in runs.items()]
-        for name, field, unit in (("capymoa", "right", "share of labels"), ("capymoa-time", "wall_us", "µs"))
+        for name, field, unit in (("capymoa", "right", "share of labels"), ("capymoa-time", "wall µs", "µs"))
     }

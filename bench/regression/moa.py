@@ -19,9 +19,10 @@ import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from operator import eq
 from pathlib import Path
+from typing import Any
 
 from bench import kit
 from bench.peer_process import ask
@@ -31,27 +32,33 @@ from bench.regression.table_worker import table
 from onlineauto import AutoMLClassifier
 
 WORKER = Path(__file__).with_name("moa_worker.py")
+
+
+def _log(name: str) -> Stream:
+    """Return the events of a committed log, with the best action as the label."""
+    log = load(f"{name}-u")
+    shared = (event.split(b"\n", 1)[0].decode().removeprefix("shared ") for event in log.events)
+    lines = (re.sub(" na(?= |$)", "", line) for line in shared)
+    rows, labels = table([f"{n} {line}" for n, line in zip(log.rewards.argmax(axis=1), lines, strict=True)])
+    return [(row, f"class{label:.0f}") for row, label in zip(rows, labels, strict=True)]
+
+
 LOGS = ("surveys-n", "flights", "weather", "storms", "birds", "letter-n", "satimage")
+SETS = {name.removesuffix("-n"): partial(_log, name) for name in LOGS} | CLASSIFICATIONS
 _RBF = {"number_of_classes": 5, "number_of_drifting_centroids": 50}
+_PLANE = {"number_of_drifting_attributes": 10, "magnitude_of_change": 1e-3}
 GENERATED: dict[str, list[tuple[str, dict[str, float]]]] = {
     "random tree": [("RandomTreeGenerator", {})],
     "RBF": [("RandomRBFGenerator", {"number_of_classes": 5})],
     "RBF, moderate drift": [("RandomRBFGeneratorDrift", _RBF | {"magnitude_of_change": 1e-4})],
     "RBF, fast drift": [("RandomRBFGeneratorDrift", _RBF | {"magnitude_of_change": 1e-3})],
-    "hyperplane, drift": [
-        (
-            "HyperPlaneClassification",
-            {"number_of_drifting_attributes": 10, "magnitude_of_change": 1e-3},
-        )
-    ],
-    "SEA, 3 drifts": [("SEA", {"function": number}) for number in (1, 2, 3, 4)],
-    "Agrawal, 3 drifts": [
-        ("AgrawalGenerator", {"classification_function": number}) for number in (1, 3, 5, 7)
-    ],
+    "hyperplane, drift": [("HyperPlaneClassification", _PLANE)],
+    "SEA, 3 drifts": [("SEA", {"function": n}) for n in (1, 2, 3, 4)],
+    "Agrawal, 3 drifts": [("AgrawalGenerator", {"classification_function": n}) for n in (1, 3, 5, 7)],
     "LED, 3 drifts": [("LEDGeneratorDrift", {"number_of_attributes_with_drift": n}) for n in (1, 3, 5, 7)],
 }
 """MOA's generators, one for each part of the stream."""
-STREAMS = (*(name.removesuffix("-n") for name in LOGS), *CLASSIFICATIONS, *GENERATED)
+STREAMS = (*SETS, *GENERATED)
 PEERS = {
     "CapyMOA ARF": "AdaptiveRandomForestClassifier",
     "CapyMOA SRP": "StreamingRandomPatches",
@@ -62,30 +69,6 @@ PEERS = {
 }
 SEEDED = ("onlineauto", "CapyMOA ARF", "CapyMOA SRP")
 LEARNERS = ("onlineauto", *PEERS)
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run of a learner over a stream."""
-
-    stream: str
-    learner: str
-    seed: int
-    right: float
-    kappa: float
-    wall_us: float  # an event
-    cpu_us: float
-
-
-def _log(name: str) -> Stream:
-    """Return the events of a committed log, with the best action as the label."""
-    log = load(f"{name}-u")
-    shared = [event.split(b"\n", 1)[0].decode().removeprefix("shared ") for event in log.events]
-    best = log.rewards.argmax(axis=1)
-    rows, labels = table(
-        [f"{n} {re.sub(' na(?= |$)', '', line)}" for n, line in zip(best, shared, strict=True)]
-    )
-    return [(row, f"class{label:.0f}") for row, label in zip(rows, labels, strict=True)]
 
 
 def write_arff(stream: Stream, path: Path) -> None:
@@ -105,26 +88,14 @@ def write_arff(stream: Stream, path: Path) -> None:
 def read_arff(path: Path) -> Stream:
     """Read a stream; the label is the last column."""
     head, _, body = path.read_text("utf-8").partition("@data")
-    kinds = [line.split()[2] for line in head.splitlines() if line.startswith("@attribute")]
+    found = [line.split() for line in head.splitlines() if line.startswith("@attribute")]
+    names, kinds = [words[1] for words in found], [words[2] for words in found]
     stream: Stream = []
-    for line in body.split():
-        *words, label = line.split(",")
-        cells = enumerate(zip(words, kinds, strict=False))
-        row = {
-            f"x{n}": float(word) if kind == "numeric" else word for n, (word, kind) in cells if word != "?"
-        }
+    for *words, label in (line.split(",") for line in body.split()):
+        cells = zip(names, kinds, words, strict=False)
+        row = {n: float(word) if kind == "numeric" else word for n, kind, word in cells if word != "?"}
         stream.append((row, label))
     return stream
-
-
-def write(name: str, path: Path, events: int, python: str) -> None:
-    """Write the first events of a stream as ARFF."""
-    if name in GENERATED:
-        ask(python, WORKER, file=str(path), parts=GENERATED[name], events=events)
-    else:
-        logs = {log.removesuffix("-n"): log for log in LOGS}
-        whole = _log(logs[name]) if name in logs else CLASSIFICATIONS[name]()
-        write_arff(whole[:events], path)
 
 
 def run_ours(stream: Stream, seed: int) -> dict[str, float]:
@@ -135,32 +106,31 @@ def run_ours(stream: Stream, seed: int) -> dict[str, float]:
         predictions.append(model.predict(features) if model.labels else None)
         model.learn(features, label)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    n, labels = len(stream), [label for _, label in stream]
-    right = sum(map(eq, predictions, labels)) / n
-    predicted = Counter(predictions)
-    chance = sum(count * predicted[label] for label, count in Counter(labels).items()) / n**2
-    kappa = (right - chance) / (1 - chance)
-    return {"right": right, "kappa": kappa, "wall": wall, "cpu": cpu}
+    labels = [label for _, label in stream]
+    right = sum(map(eq, predictions, labels)) / len(stream)
+    counts, predicted = Counter(labels), Counter(predictions)
+    chance = sum(counts[label] * predicted[label] for label in counts) / len(stream) ** 2
+    return {"right": right, "kappa": (right - chance) / (1 - chance), "wall": wall, "cpu": cpu}
 
 
-def runs_of(given: Namespace) -> Iterator[Run]:
+def runs_of(given: Namespace) -> Iterator[dict[str, Any]]:
     """Run all learners on each stream."""
-    versions = ask(given.capymoa, WORKER)["versions"]
-    print(", ".join(f"{name} {version}" for name, version in versions.items()))
     with tempfile.TemporaryDirectory() as folder:
         for name in given.streams:
             path = Path(folder) / "stream.arff"
-            write(name, path, given.events, given.capymoa)
+            if name in SETS:
+                write_arff(SETS[name]()[: given.events], path)
+            else:
+                ask(given.capymoa, WORKER, file=str(path), parts=GENERATED[name], events=given.events)
             stream = read_arff(path)
             for seed in range(1, given.seeds + 1):
                 learners = [each for each in given.learners if seed == 1 or each in SEEDED]
                 peers = [PEERS[each] for each in reversed(learners) if each in PEERS]
-                found = ask(given.capymoa, WORKER, file=str(path), learners=peers, seed=seed) if peers else {}
+                found = ask(given.capymoa, WORKER, file=str(path), learners=peers, seed=seed)
                 for learner in learners:
-                    ours = learner == "onlineauto"
-                    run = run_ours(stream, seed) if ours else found[PEERS[learner]]
-                    times = [1e6 * run[clock] / len(stream) for clock in ("wall", "cpu")]
-                    yield Run(name, learner, seed, run["right"], run["kappa"], *times)
+                    run = found[PEERS[learner]] if learner in PEERS else run_ours(stream, seed)
+                    times = {f"{clock} µs": 1e6 * run.pop(clock) / len(stream) for clock in ("wall", "cpu")}
+                    yield {"stream": name, "learner": learner, "seed": seed, **run, **times}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
