@@ -235,7 +235,7 @@ def workers(given: Namespace) -> Tables:
 
 def streams(given: Namespace) -> Tables:
     """Predict and learn streams of classes, beside CapyMOA."""
-    size = ["--events", 100, "--streams", "weather", "LED, 3 drifts"] if given.quick else []
+    size = ["--events", 100, "--streams", "weather", "SEA, 3 drifts"] if given.quick else ["--events", 5000]
     runs: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
     for run in document_of(moa.main, "--capymoa", given.capymoa, *size)["runs"]:
         runs[run["stream"], run["learner"]].append(run)
