@@ -43,7 +43,7 @@ def _log(name: str) -> Stream:
     return [(row, f"class{label:.0f}") for row, label in zip(rows, labels, strict=True)]
 
 
-LOGS = ("surveys-n", "flights", "weather", "storms", "birds", "letter-n", "satimage")
+LOGS = ("surveys-n", "flights", "weather", "storms", "letter-n", "satimage")
 SETS = {name.removesuffix("-n"): partial(_log, name) for name in LOGS} | CLASSIFICATIONS
 _RBF = {"number_of_classes": 5, "number_of_drifting_centroids": 50}
 _PLANE = {"number_of_drifting_attributes": 10, "magnitude_of_change": 1e-3}
