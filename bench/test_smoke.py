@@ -198,7 +198,7 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_streams_beside_capymoa(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [({"a b": 1.5, "word": "x,y"}, 0), ({"a b": -2.0}, 1)]
+    rows: list[tuple[dict[str, Any], int]] = [({"a b": 1.5, "word": "x,y"}, 0), ({"a b": -2.0}, 1)]
     path = tmp_path / "stream.arff"
     moa.write_arff(rows, path)
     assert moa.read_arff(path) == [({"x0": 1.5, "x1": "x_y"}, "0"), ({"x0": -2.0}, "1")]
