@@ -25,7 +25,7 @@ from bench.quality.columns import save_columns
 from bench.quality.logs import drawn, head, load, names_in, relogged, unlabelled
 from bench.quality.peer_worker import Columns
 from bench.quality.runs import run_best_mean_action
-from bench.regression import single_line
+from bench.regression import moa, single_line
 from bench.service import topics
 from bench.speed import vectors
 from bench.speed.process import run
@@ -195,6 +195,20 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = document_of(learners.main, tmp_path / "2.json", *words, "river linear")["Phishing"]
     native, linear = (sum(right for right, *_ in results[name]) for name in ("onlineauto", "river linear"))
     assert native > linear
+
+
+def test_streams_beside_capymoa(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[tuple[dict[str, Any], int]] = [({"a b": 1.5, "word": "x,y"}, 0), ({"a b": -2.0}, 1)]
+    path = tmp_path / "stream.arff"
+    moa.write_arff(rows, path)
+    assert moa.read_arff(path) == [({"x0": 1.5, "x1": "x_y"}, "0"), ({"x0": -2.0}, "1")]
+    moa.write_arff(moa.SETS["weather"]()[:600], path)
+    run = moa.run_ours(moa.read_arff(path), seed=1)
+    assert 0 < run["kappa"] < run["right"] < 1
+    words = ["--quick", "--peers", sys.executable, "--data", str(tmp_path), "--only", "capymoa"]
+    assert publish.main(words) == 0
+    assert "The section capymoa is left out: " in capsys.readouterr().err
+    assert not [*tmp_path.glob("*.csv")]
 
 
 def test_service_topics(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,13 +1,14 @@
 """Make all figures of README and ``docs/benchmarks`` on this commit, and write them into the pages.
 
-    python -m bench.publish --peers PYTHON [--only SECTION ...] [--quick]
+    python -m bench.publish --peers PYTHON [--capymoa PYTHON] [--only SECTION ...] [--quick]
     python -m bench.publish --pages
     python -m bench.publish --list
 
 A section runs some benches and writes ``docs/benchmarks/data/TABLE.csv``. A section that is finished on this
 commit is skipped, so the command may be stopped and started again. Sections that measure time run alone, with
 real-time priority if that is permitted; the others run two at a time. PYTHON is the interpreter of an
-environment with the peers, of the same Python version. ``--pages`` writes the tables between the markers of
+environment with the peers, of the same Python version. CapyMOA has an environment of its own, of any version;
+without ``--capymoa``, the section `capymoa` is left out. ``--pages`` writes the tables between the markers of
 the pages, and draws the pictures. ``--quick`` makes tiny figures, which no page may have.
 """
 
@@ -25,8 +26,10 @@ from dataclasses import dataclass
 
 import onlineauto
 from bench import kit
+from bench.peer_process import PeerError, ask
 from bench.publish import figures, pages
 from bench.publish.sections import SECTIONS, Section
+from bench.regression import moa
 from bench.speed.machine import machine, versions
 
 PEERS = (
@@ -115,6 +118,7 @@ class Night:
             self.waiting.pop(0)
             words = [sys.executable, "-m", "bench.publish", "--child", section.name]
             words += ["--peers", self.options.peers, "--data", str(self.options.data)]
+            words += ["--capymoa", self.options.capymoa]
             words += ["--quick"] if self.options.quick else []
             prefix = self._real_time if section.alone else []
             with (self.logs / f"{section.name}.log").open("wb") as log:
@@ -171,6 +175,15 @@ def child(options: Namespace) -> int:
     return 0
 
 
+def _capymoa(python: str) -> dict[str, str]:
+    """Return the versions of CapyMOA and Java; none, and a message, if it cannot be imported."""
+    try:
+        return {**ask(python, moa.WORKER)["versions"]}
+    except PeerError as error:
+        print(f"The section capymoa is left out: {error}. Give --capymoa PYTHON.", file=sys.stderr)
+        return {}
+
+
 def begin(options: Namespace) -> list[Section]:
     """Record the machine and the versions; return the sections that are not finished on this commit."""
     found, _ = peers_of(options.peers)
@@ -184,10 +197,16 @@ def begin(options: Namespace) -> list[Section]:
         for path in options.data.glob("*.csv"):
             path.unlink()
     own, _ = peers_of(sys.executable)  # FLAML
-    run |= {"quick": options.quick, "machine": machine(), "versions": own | found | versions()}
+    names = {*(options.only or (section.name for section in SECTIONS))}.difference(done)
+    capymoa = _capymoa(options.capymoa) if "capymoa" in names else {}
+    kept = {name: run["versions"][name] for name in ("capymoa", "java") if name in run["versions"]}
+    run |= {
+        "quick": options.quick,
+        "machine": machine(),
+        "versions": kept | capymoa | own | found | versions(),
+    }
     figures.write_run(run, options.data)
-    names = options.only or [section.name for section in SECTIONS]
-    return [section for section in SECTIONS if section.name in names and section.name not in done]
+    return [each for each in SECTIONS if each.name in names and (each.name != "capymoa" or capymoa)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -195,6 +214,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = kit.parser(
         __doc__,
         peers=kit.Option(sys.executable, "the interpreter of an environment with the peers"),
+        capymoa=kit.Option(sys.executable, "the interpreter of an environment with CapyMOA"),
         quick=False,
         pages=False,
         list=False,

@@ -195,10 +195,13 @@ KINDS = View(("kinds",), "CPU µs an event")
 ONE = View(("one-event",), "predict and learn one event, 8 actions", ranges=True)
 FILES = View(("files",), "", ranges=True)
 SERVICE = View(("service",), "by the number of connections")
+CAPYMOA = View(("capymoa",), "right labels")
 TABLES = {
     "logs": LOGS,
     "acting": View(("acting",), "reward", ranges=True),
     "regression": View(("regression",)),
+    "capymoa": CAPYMOA,
+    "capymoa-time": View(("capymoa-time",), "µs an event"),
     "kinds": KINDS,
     "one-event": ONE,
     "files": FILES,
@@ -223,10 +226,12 @@ RENDERED: dict[str, Callable[[Path], str]] = {
     "logs-weak": partial(weak, LOGS, "on whole logs"),
     "later-weak": partial(weak, LATER, "in the second half"),
     "regression-weak": partial(weak, TABLES["regression"], "on the whole stream"),
+    "capymoa-weak": partial(weak, CAPYMOA, "on the whole stream"),
     "kinds-weak": partial(weak, KINDS, "in processor time"),
     "service-weak": partial(weak, SERVICE, "by the number of connections"),
     "tuners-weak": partial(weak, TABLES["tuners"], "in regret"),
     "quality-run": partial(run_of, ("logs", "logs-peers", "acting", "regression"), QUALITY_PEERS),
+    "capymoa-run": partial(run_of, ("capymoa",), ("capymoa", "java", "river")),
     "speed-run": partial(
         run_of, ("kinds", "one-event", "files", "parquet", "models", "start"), ("vowpalwabbit",)
     ),

@@ -14,6 +14,7 @@ from bench import cold_start, kit, scale
 from bench.formats import parquet as parquet_bench
 from bench.publish.figures import RATIO, Figure, figure
 from bench.publish.quality import Tables, document_of
+from bench.regression import moa
 from bench.service import __main__ as service
 from bench.service import loops, route
 from bench.service import topics as topic_bench
@@ -229,3 +230,15 @@ def workers(given: Namespace) -> Tables:
             rates = [run.events / run.wall for run in runs]
             figures.append(figure(name, "events a second", rates, "events/s"))
     return {"workers": figures}
+
+
+def streams(given: Namespace) -> Tables:
+    """Predict and learn streams of classes, beside CapyMOA."""
+    size = ["--events", 100, "--streams", "weather", "SEA, 3 drifts"] if given.quick else ["--events", 5000]
+    runs: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
+    for run in document_of(moa.main, "--capymoa", given.capymoa, *size)["runs"]:
+        runs[run["stream"], run["learner"]].append(run)
+    return {
+        name: [figure(*key, [run[field] for run in found], unit) for key, found in runs.items()]
+        for name, field, unit in (("capymoa", "right", "share of labels"), ("capymoa-time", "wall µs", "µs"))
+    }
