@@ -32,7 +32,7 @@ SECTIONS = (
     Section("router", speed.router, 1, "2,000 requests", alone=True),
     Section("topics", speed.topics, 0.5, "5 rounds of 26,000 decisions", alone=True),
     Section("capymoa", speed.streams, 8, "one seed of at most 5,000 events", alone=True),
-    Section("workers", speed.workers, 2.5, "3 rounds of 400,000 events", alone=True),
+    Section("workers", speed.workers, 3.5, "3 rounds of 2,000,000 events", alone=True),
     Section("logs-peers", quality.logs_peers, 14, "3 seeds"),
     Section("partitions", quality.in_partitions, 10, "200,000 events"),
     Section("regression", quality.regression, 5, "3 orders of at most 8,000 rows"),

@@ -215,7 +215,7 @@ def workers(given: Namespace) -> Tables:
     """Learn a file with workers."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.txt"
-        write(path, kind="planted", events=20_000 if given.quick else 400_000)
+        write(path, kind="planted", events=20_000 if given.quick else 2_000_000)
         numbers = (0, 1, 2)
         taken: dict[int, list[scale.Speed]] = defaultdict(list)
         for number, count in kit.turns(numbers, 1 if given.quick else 3):
