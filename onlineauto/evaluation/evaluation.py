@@ -107,7 +107,8 @@ class Evaluation:
     state before each event, that is, by its cost while it learns. A policy with ``testonly`` does not change.
     All are copied first: the workspaces in `policies` do not change. The copies learn every number of the
     log, including outliers. The intervals are about the mean, over the contexts of the log, of the policy's
-    expected cost. With probability 1 - `alpha`, an interval holds at all times at once.
+    expected cost; without `cost_range` and `min_prob`, over those after the first hundred. With probability
+    1 - `alpha`, an interval holds at all times at once.
 
     Parameters
     ----------

@@ -67,6 +67,27 @@ def test_estimates_equal_the_reference(seed: int) -> None:
     assert totals[ESTIMATES] == pytest.approx(sum(twin.xs))
 
 
+def test_intervals_of_the_logging_policy_allow_for_the_drawn_actions() -> None:
+    """Rewards follow from actions and are predicted perfectly, so actions alone make the mean uncertain."""
+    covered = 0
+    for seed in range(100):
+        action = (np.random.default_rng(seed).random(600) >= 0.8).astype(np.int64)
+        events = Logged(
+            weight=np.ones(600),
+            reward=1.0 - action,
+            probability=np.where(action == 0, 0.8, 0.2),
+            action=2 * np.arange(600) + action,
+            start=np.column_stack([2 * np.arange(600), 2 * np.arange(600) + 2]),
+            predicted=np.tile([1.0, 0.0], 600),
+            pmf=np.zeros(0),
+        )
+        evidence = make_evidence(np.inf, -np.inf, floor=1.0)
+        evaluate_events(evidence, events, 0.05, np.empty((0, 3, 2)))
+        low, high = bounds_of(evidence, DR, 0.05)
+        covered += low <= 0.8 <= high
+    assert covered >= 95
+
+
 def test_blocks_of_any_size_give_the_same() -> None:
     whole, parts = (make_evidence(np.inf, -np.inf, floor=None) for _ in "ab")
     events = logged(7, 300)

@@ -78,6 +78,7 @@ def _is_valid(event: Any) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore:event")
+@pytest.mark.filterwarnings("ignore:the actions have the same")
 @settings(max_examples=40)
 @given(st.lists(_STEPS, max_size=40))
 @example([("rank", _LIKES), ("newest", 1.0)] * 20)

@@ -182,6 +182,10 @@ def test_a_reward_of_a_slot_that_its_event_does_not_have_is_rejected(client: InP
         assert answer.status_code == status, answer.text
         sent = [{"slotId": slot, "value": 1.0}]
         assert client.post(f"{PATH}/events/{event_id}/reward", json={"reward": sent}).status_code == status
+    forgotten = {**rank, "event_id": "e3", "slots": [{"id": "side"}]}  # as if "top" had been, and is over
+    assert client.post("/v1/rank/slots", json=forgotten).status_code == 200
+    late = client.post("/v1/reward", json={"event_id": "e3", "slot": "top", "reward": 1})
+    assert late.status_code == 204, late.text
     message = client.post("/v1/reward", json={"event_id": "e1", "slot": "tip", "reward": 1}).json()["error"]
     assert message == {
         "code": "UnprocessableEntity",

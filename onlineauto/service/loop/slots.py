@@ -65,6 +65,10 @@ class SlotNames:
         if len(self._names) < _MOST_NAMES:
             self._names[slot] = None
 
+    def may_have(self, slot: str) -> bool:
+        """Return whether a slot was ranked since the start, as far as that is known."""
+        return slot in self._names or len(self._names) == _MOST_NAMES
+
     def known_of(self, event_id: str, join: Join, now: float) -> list[str]:
         """Return the ids of the slots of an event that a join knows."""
         return [name for name in self._names if join.find(slot_id(event_id, name), now) is not None]

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -37,7 +38,7 @@ from onlineauto.cluster.partitions.pool import ThreadPool
 from onlineauto.cluster.partitions.rounds import BlockRounds
 from onlineauto.cluster.partitions.run import PartitionedRun
 from onlineauto.cluster.partitions.state import prefix_of
-from onlineauto.cluster.partitions.worker import ChunkEnd, Worker
+from onlineauto.cluster.partitions.worker import ChunkEnd, Worker, one_blas_thread
 from onlineauto.engine.ensemble.ensemble import rest
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.records.search import Tally
@@ -521,3 +522,16 @@ def test_a_thread_that_fails_raises_its_error_and_ends_the_others(
     assert run.pool.size == 0
     run.step()
     assert checkpoint(run) == expected
+
+
+def test_linear_algebra_has_one_thread_until_the_last_of_overlapping_uses_ends() -> None:
+    def threads() -> list[int]:
+        return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+
+    before = threads()
+    with ExitStack() as first:
+        first.enter_context(one_blas_thread())
+        with one_blas_thread():
+            first.close()
+            assert set(threads()) == {1}
+    assert threads() == before
