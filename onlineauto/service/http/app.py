@@ -239,10 +239,13 @@ class FrontHandlers:
         """End the work in the background."""
 
     async def alive(self, _request: Request) -> Reply:
-        """Report whether the process answers, writes its log and learns."""
-        trouble = self.front.trouble
-        if trouble:
-            return Reply.text(f"no: {trouble}\n", 503)
+        """Report whether the process answers, writes its log and learns.
+
+        A model that cannot be saved is no failure here: a restart would lose it, and learn it again.
+        """
+        reason = self.front.stop_reason
+        if reason:
+            return Reply.text(f"no: {reason}\n", 503)
         return Reply.text("ok\n")
 
     async def prometheus(self, _request: Request) -> Reply:
