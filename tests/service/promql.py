@@ -1,7 +1,8 @@
 """Evaluates alerts of Prometheus over scraped metrics, for the part of its language that our alerts use.
 
-Numbers, selectors with ``=``, ``=~`` and ``!~``, ``*``, comparisons that filter, ``and``, ``or`` and ``unless``, with
-``on`` and ``ignoring``, ``absent``, and ``increase`` and ``last_over_time`` of an hour. All else fails.
+Numbers, selectors with ``=``, ``=~`` and ``!~``, ``*``, comparisons that filter, ``and``, ``or`` and
+``unless``, with ``on`` and ``ignoring``, ``absent``, and ``increase`` and ``last_over_time`` of an hour. All
+else fails.
 """
 
 from __future__ import annotations
