@@ -185,6 +185,7 @@ def test_health_metrics_page_and_document(client: InProcessClient) -> None:
     metrics = client.get("/metrics").text
     assert "onlineauto_ranked_total 1.0" in metrics
     assert 'onlineauto_requests_total{endpoint="rank",status="200"} 1.0' in metrics
+    assert "\nprocess_resident_memory_bytes " in metrics
     document = client.get("/openapi.json").json()
     assert "/v1/rank" in document["paths"]
     page = client.get("/")
