@@ -467,7 +467,7 @@ def test_a_rank_server_that_starts_first_waits_for_its_learner(tmp_path: Path) -
     state = "a rank server without a model; the learner is away: [Errno 111] Connection refused"
     body = {"actions": {"a": {"x": {"one": 1}}}}
     with ExitStack() as ending:
-        ending.callback(rank_server.stop)
+        ending.callback(rank_server.kill)  # if an assertion fails
         until(lambda: _text_of(f"{rank_server.url}/readyz").startswith(f"no: {state}"))
         assert httpx.get(f"{rank_server.url}/readyz").status_code == 503
         assert httpx.get(f"{rank_server.url}/healthz").status_code == 200
@@ -477,6 +477,7 @@ def test_a_rank_server_that_starts_first_waits_for_its_learner(tmp_path: Path) -
         with learner:
             rank_server.wait()
             assert httpx.post(f"{rank_server.url}/v1/rank", json=body).status_code == 200
+            assert rank_server.stop() == 0
     lines = [msgspec.json.decode(line) for line in rank_server.log.read_bytes().splitlines()]
     events = [(line["event"], line.get("away")) for line in lines]
     assert events == [

@@ -239,11 +239,8 @@ class FrontHandlers:
         """End the work in the background."""
 
     async def alive(self, _request: Request) -> Reply:
-        """Report whether the process answers, writes its log and learns.
-
-        A model that cannot be saved is no failure here: a restart would lose it, and learn it again.
-        """
-        reason = self.front.stop_reason
+        """Report whether the process answers, writes its log and learns."""
+        reason = self.front.stop_reason  # not that a model cannot be saved: a restart would lose it
         if reason:
             return Reply.text(f"no: {reason}\n", 503)
         return Reply.text("ok\n")

@@ -355,20 +355,17 @@ def _rank_server(
     while True:
         try:
             front = RankServer(folder, upstream, limits=limits, app=options.app, deliver=deliver)
+            if failures:
+                about = {"event": "learner", "away": False, "failures": failures}
+                _LOG.warning("the learner is available", extra=about)
+            return front
         except LearnerAwayError as error:
-            reason = str(error)
-        else:
-            break
-        if not failures:
-            _LOG.warning("waits for the learner: %s", reason, extra={"event": "learner", "away": True})
-        counted = wait(upstream.why_away, failures, reason=reason)
+            if not failures:
+                _LOG.warning("waits for the learner: %s", error, extra={"event": "learner", "away": True})
+        counted = wait(upstream.why_away, failures)
         if counted is None:
             return None
         failures = counted
-    if failures:
-        about = {"event": "learner", "away": False, "failures": failures}
-        _LOG.warning("the learner is available", extra=about)
-    return front
 
 
 def _copies_of(folder: str, options: ServeOptions, front: Loop | RankServer) -> list[LogCopier]:

@@ -128,7 +128,6 @@ def wait_for_learner(
     why_away: Callable[[], str],
     failures: int,
     *,
-    reason: str,
     opened: socket.socket,
     tokens: Tokens,
     hosts: Collection[str],
@@ -137,6 +136,7 @@ def wait_for_learner(
 
     `why_away` asks the learner. `failures` is the number of failed attempts, and so is the result.
     """
+    reason = "the learner is away"
 
     async def poll() -> int:
         nonlocal failures, reason
