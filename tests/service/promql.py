@@ -1,7 +1,8 @@
 """Evaluates alerts of Prometheus over scraped metrics, for the part of its language that our alerts use.
 
-Numbers, selectors with ``=`` and ``=~``, ``*``, comparisons that filter, ``and``, ``or`` and ``unless``, with
-``on`` and ``ignoring``, ``absent``, and ``increase`` and ``last_over_time`` of an hour. All else fails.
+Numbers, selectors with ``=``, ``=~`` and ``!~``, ``*``, comparisons that filter, ``and``, ``or`` and
+``unless``, with ``on`` and ``ignoring``, ``absent``, and ``increase`` and ``last_over_time`` of an hour. All
+else fails.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Labels = frozenset[tuple[str, str]]
 Vector = dict[Labels, float]
 Samples = dict[str, Vector]
 
-_TOKEN: Final = re.compile(r'\s*(?:([a-zA-Z_]\w*)|(\d+(?:\.\d+)?)|("[^"]*")|(==|=~|\[1h\]|[*<>(){},=]))')
+_TOKEN: Final = re.compile(r'\s*(?:([a-zA-Z_]\w*)|(\d+(?:\.\d+)?)|("[^"]*")|(==|=~|!~|\[1h\]|[*<>(){},=]))')
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
     "<": operator.lt,
     ">": operator.gt,
@@ -134,17 +135,21 @@ class _Parser:
 
     def selected(self, name: str, samples: Samples) -> Vector:
         """Return the samples of a name whose labels match the selector that may follow."""
-        wanted: list[tuple[str, re.Pattern[str]]] = []
+        wanted: list[tuple[str, re.Pattern[str], bool]] = []
         if self.next("{"):
             while not self.next("}"):
-                label, sign = self.next(), self.next("=", "=~")
+                label, sign = self.next(), self.next("=", "=~", "!~")
                 value = self.next().strip('"')
-                wanted.append((label, re.compile(value if sign == "=~" else re.escape(value))))
+                pattern = re.compile(re.escape(value) if sign == "=" else value)
+                wanted.append((label, pattern, sign != "!~"))
                 self.next(",")
         return {
             labels: value
             for labels, value in samples.get(name, {}).items()
-            if all(pattern.fullmatch(dict(labels).get(label, "")) for label, pattern in wanted)
+            if all(
+                bool(pattern.fullmatch(dict(labels).get(label, ""))) == matches
+                for label, pattern, matches in wanted
+            )
         }
 
     def matching(self) -> Callable[[Labels], Any]:

@@ -200,9 +200,19 @@ def loop_fails(service: SimulatedService) -> None:
     service.more = lambda: samples_of(text, job="onlineauto", instance="learner")
 
 
+def each_scrape_follows(service: SimulatedService, *requests: tuple[str, int]) -> None:
+    """Count requests, by endpoint and status, before each scrape of the service."""
+
+    def count() -> Samples:
+        for endpoint, status in requests:
+            service.metrics.request(endpoint, status, 0.01)
+        return {}
+
+    service.more = count
+
+
 def requests_fail(service: SimulatedService) -> None:
-    begin, labels = service.now, RANK_SERVER | {("endpoint", "rank"), ("code", "500")}
-    service.more = lambda: {"onlineauto_requests_total": {labels: (service.now - begin) / 60.0}}
+    each_scrape_follows(service, ("rank", 500), ("rank", 429))
 
 
 def clients_send_no_rewards_in_time(service: SimulatedService) -> None:
@@ -274,6 +284,13 @@ def model_is_not_saved(service: SimulatedService) -> None:
     service.loop.unsaved = OSError("no space")
 
 
+def disk_has_no_room_for_a_snapshot(service: SimulatedService) -> None:
+    def snapshot() -> None:
+        raise OSError(28, "No space left on device")
+
+    service.loop.learner.snapshot = snapshot  # type: ignore[method-assign]
+
+
 def learning_has_failed(service: SimulatedService) -> None:
     service.loop.failed = ValueError("a fault")
 
@@ -292,6 +309,7 @@ FAULTS: dict[str, tuple[Callable[[SimulatedService], object], float]] = {
     "OnlineautoLearnerBehind": (learner_is_slow, 0.5),
     "OnlineautoRecordsSkipped": (records_are_damaged, 0.5),
     "OnlineautoLogNotWritable": (log_fails, 0.5),
+    "OnlineautoModelNotSaved": (disk_has_no_room_for_a_snapshot, 0.5),
     "OnlineautoRequestsFail": (requests_fail, 1.5),
     "OnlineautoPendingNearlyFull": (clients_send_no_rewards_in_time, 0.5),
     "OnlineautoRankServerAlone": (rank_server_is_cut_off, 0.5),
@@ -339,6 +357,11 @@ def test_a_fault_raises_its_alarm_and_no_other(service: SimulatedService, alert:
     service.run(0.1)
     inject(service)
     assert service.run(hours) == {alert}
+
+
+def test_probes_of_a_server_that_is_not_ready_raise_no_alarm(service: SimulatedService) -> None:
+    each_scrape_follows(service, ("ready", 503), ("alive", 503), ("rank", 200), ("rank", 422))
+    assert service.run(1.5) == set()
 
 
 def test_one_of_several_servers_that_is_down_raises_an_alarm(service: SimulatedService) -> None:

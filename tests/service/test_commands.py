@@ -99,8 +99,10 @@ def test_options_of_one_loop_are_rejected_where_there_are_others(
 def test_the_address_of_a_learner_needs_a_scheme(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ("serve", str(tmp_path / "rank"), "--follow", "learner:8001", "--port", "0")
     code, _, err = run_command(capfd, *words)
-    starting, *message = err.splitlines()
-    assert (code, json.loads(starting)["event"], len(message)) == (1, "starting", 1)
+    *lines, message = err.splitlines()
+    starting, failed = map(json.loads, lines)
+    assert (code, starting["event"], failed["event"]) == (1, "starting", "failed")
+    assert message == f"onlineauto: error: {failed['message']}"
     assert "'learner:8001' is not the address of a service: give http://HOST:PORT" in err
 
 
@@ -114,7 +116,21 @@ def test_an_address_that_is_taken_is_named(
         port = str(taken.getsockname()[1])
         code, _, err = run_command(capfd, "serve", "loop", "--cb_explore_adf", "--port", port)
     assert code == 2
-    assert f"cannot listen to 127.0.0.1:{port}" in err
+    failed, _ = err.splitlines()
+    assert f"cannot listen to 127.0.0.1:{port}" in json.loads(failed)["message"]
+
+
+def test_a_service_whose_folder_is_in_use_logs_its_failure(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    other = FolderLock(tmp_path / "loop")
+    words = ("serve", str(tmp_path / "loop"), "--cb_explore_adf", "--port", "0", "--quiet")
+    code, _, err = run_command(capfd, *words)
+    other.release()
+    failed, _ = err.splitlines()
+    line = json.loads(failed)
+    assert (code, line["level"], line["event"]) == (1, "critical", "failed")
+    assert "another service runs in" in line["message"]
 
 
 @pytest.mark.ci

@@ -185,6 +185,7 @@ def test_health_metrics_page_and_document(client: InProcessClient) -> None:
     metrics = client.get("/metrics").text
     assert "onlineauto_ranked_total 1.0" in metrics
     assert 'onlineauto_requests_total{endpoint="rank",status="200"} 1.0' in metrics
+    assert "\nprocess_resident_memory_bytes " in metrics
     document = client.get("/openapi.json").json()
     assert "/v1/rank" in document["paths"]
     page = client.get("/")
@@ -309,6 +310,14 @@ def test_health_reports_the_reason_of_a_failure(
             assert answer.status_code == 503
             assert answer.text == "no: the log cannot be written: [Errno 28] No space left on device\n"
         assert client.rank().status_code == 503
+    with loop._learning, monkeypatch.context() as changed:  # a restart would lose the model
+        changed.setattr(loop, "_again_at", 1e18)
+        changed.setattr(loop, "unsaved", OSError(28, "No space left on device"))
+        reason = "the model cannot be saved: [Errno 28] No space left on device"
+        assert client.get("/healthz").text == "ok\n"
+        assert client.get("/readyz").text == f"stale: {reason}\n"
+        assert client.get("/v1/status").json()["error"] == reason
+        assert "\nonlineauto_saving 0.0\n" in client.get("/metrics").text
     assert client.get("/healthz").text == "ok\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,10 @@ from onlineauto import __version__
 from onlineauto.cli.serve import VERB
 from onlineauto.service.client import Client
 from onlineauto.service.http.tokens import Tokens
+from onlineauto.service.loop.front import ignore_completion
+from onlineauto.service.loop.loop import Loop
 from tests.service.serving import held_port
+from tests.service.traffic import CONFIGURATION, rank_request
 from tests.waiting import PATIENCE, until
 
 yaml = pytest.importorskip("yaml")
@@ -91,6 +95,55 @@ def test_the_manifests_refer_to_what_they_define() -> None:
             pod = each["spec"]["template"]["spec"]
             there = claims | {volume["name"] for volume in pod["volumes"]}
             assert {mount["name"] for mount in pod["containers"][0]["volumeMounts"]} == there
+
+
+def test_the_pod_that_restores_has_the_image_the_rights_and_the_volume_of_the_learner() -> None:
+    spec = yaml.safe_load((FOLDER / "restore.yaml").read_text())["spec"]
+    learner, (container,) = pods()["learner"], spec["containers"]
+    (serving,) = learner["containers"]
+    assert spec["securityContext"] == learner["securityContext"]
+    assert container["securityContext"] == serving["securityContext"]
+    assert container["image"] == serving["image"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in serving["volumeMounts"]}
+    assert all(mounts[mount["name"]] == mount["mountPath"] for mount in container["volumeMounts"])
+    claims = [
+        each["persistentVolumeClaim"]["claimName"] for each in spec["volumes"] if each["name"] == "loop"
+    ]
+    assert claims == ["loop-onlineauto-learner-0"]  # of the StatefulSet `onlineauto-learner`
+
+
+def test_the_commands_of_the_page_restore_a_backup(tmp_path: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/guides/scale.md").read_text("utf-8"), re.DOTALL)
+    scripts = {
+        "kubectl": '[ "$1" = exec ] || exit 0\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"',
+        "helm": "exit 0",
+        "onlineauto": f'exec {sys.executable} -m onlineauto "$@"',
+    }
+    for folder in ("bin", "loop", "tmp"):
+        (tmp_path / folder).mkdir()
+    for name, script in scripts.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+
+    def run(option: str) -> None:
+        (block,) = [each for each in blocks if option in each]
+        there = re.sub(r"(?<=[ \"'])/(?=loop|tmp)", f"{tmp_path}/", block)
+        command = ["sh", "-ec", there]
+        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=environment)
+
+    def ranked(*event_ids: str) -> int:
+        loop = Loop(tmp_path / "loop/learner", CONFIGURATION)
+        for event_id in event_ids:
+            loop.rank(rank_request(event_id), ignore_completion)
+        loop.close()
+        return loop.join.counts.ranked
+
+    assert ranked("e1", "e2") == 2
+    run("--backup")
+    assert ranked("e3") == 3
+    run("--restore")
+    assert ranked("e4") == 3
 
 
 def test_containers_run_without_privileges() -> None:

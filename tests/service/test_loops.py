@@ -656,6 +656,7 @@ def test_metrics_have_the_loop_as_a_label(serve: Serve) -> None:
     assert 'onlineauto_ranked_total{loop="default"} 0.0\n' in text
     assert 'onlineauto_requests_total{endpoint="rank",loop="shop",status="200"} 1.0\n' in text
     assert "onlineauto_loops 1.0\n" in text
+    assert "\nprocess_resident_memory_bytes " in text
     assert "onlineauto_open_loops 0.0\n" in text
     assert text.count("# TYPE onlineauto_ranked_total") == 1
     assert text.count("onlineauto_connections{") + text.count("onlineauto_connections ") == 3

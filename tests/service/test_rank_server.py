@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ from onlineauto.service.log.segment_log import read_record, sealed
 from onlineauto.service.loop.folder import FolderCopy, restore_folder
 from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Every, Loop
-from onlineauto.service.loop.rank_server import HttpUpstream, RankServer
+from onlineauto.service.loop.rank_server import HttpUpstream, LearnerAwayError, RankServer
 from onlineauto.service.loop.slots import SlotRequest, SlotsRankRequest, rank_slots, reward_slots
 from onlineauto.service.options import Limits
 from onlineauto.service.refused import RefusedError
@@ -458,6 +459,63 @@ def test_three_processes_share_one_model(tmp_path: Path) -> None:
                 assert alone.status_code == 200
                 until(lambda: client.get(f"{one.url}/readyz").text.startswith("stale"))
                 assert "behind_bytes" in client.get(f"{one.url}/metrics").text
+
+
+def test_a_rank_server_that_starts_first_waits_for_its_learner(tmp_path: Path) -> None:
+    learner = Service(tmp_path / "loop")
+    rank_server = Service(tmp_path / "rank", "--follow", learner.url, model=()).start()
+    state = "a rank server without a model; the learner is away: [Errno 111] Connection refused"
+    body = {"actions": {"a": {"x": {"one": 1}}}}
+    with ExitStack() as ending:
+        ending.callback(rank_server.kill)  # if an assertion fails
+        until(lambda: _text_of(f"{rank_server.url}/readyz").startswith(f"no: {state}"))
+        assert httpx.get(f"{rank_server.url}/readyz").status_code == 503
+        assert httpx.get(f"{rank_server.url}/healthz").status_code == 200
+        refused = httpx.post(f"{rank_server.url}/v1/rank", json=body)
+        assert (refused.status_code, state in refused.json()["error"]["message"]) == (503, True)
+        until(lambda: "onlineauto_learner_failures_total 3" in _text_of(f"{rank_server.url}/metrics"))
+        with learner:
+            rank_server.wait()
+            assert httpx.post(f"{rank_server.url}/v1/rank", json=body).status_code == 200
+            assert rank_server.stop() == 0
+    lines = [msgspec.json.decode(line) for line in rank_server.log.read_bytes().splitlines()]
+    events = [(line["event"], line.get("away")) for line in lines]
+    assert events == [
+        ("starting", None),
+        ("learner", True),
+        ("learner", False),
+        ("serving", None),
+        ("stopped", None),
+    ]
+    assert lines[2]["failures"] >= 3
+
+
+def test_a_signal_ends_a_rank_server_that_waits_for_its_learner(tmp_path: Path) -> None:
+    rank_server = Service(tmp_path / "rank", "--follow", "http://127.0.0.1:9", model=()).start()
+    until(lambda: _text_of(f"{rank_server.url}/healthz").startswith("ok: a rank server without a model"))
+    assert rank_server.stop() == 0
+
+
+def _text_of(address: str) -> str:
+    try:
+        return httpx.get(address).text
+    except httpx.TransportError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("status", "is_away"), [(401, False), (403, False), (404, False), (429, True), (500, True), (503, True)]
+)
+def test_a_rank_server_without_a_model_waits_unless_it_is_rejected(
+    tmp_path: Path, status: int, is_away: bool
+) -> None:
+    upstream = HttpUpstream("http://learner", transport=httpx.MockTransport(lambda _: httpx.Response(status)))
+    assert bool(upstream.why_away()) == is_away
+    for _ in range(2):  # an attempt that fails releases the folder
+        with pytest.raises(InputError, match=rf"\({status}\).*has no model either") as raised:
+            RankServer(tmp_path / "rank", upstream)
+        assert isinstance(raised.value, LearnerAwayError) == is_away
+    upstream.close()
 
 
 def test_a_learner_that_is_away_is_named() -> None:

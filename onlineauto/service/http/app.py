@@ -240,9 +240,9 @@ class FrontHandlers:
 
     async def alive(self, _request: Request) -> Reply:
         """Report whether the process answers, writes its log and learns."""
-        trouble = self.front.trouble
-        if trouble:
-            return Reply.text(f"no: {trouble}\n", 503)
+        reason = self.front.stop_reason  # not that a model cannot be saved: a restart would lose it
+        if reason:
+            return Reply.text(f"no: {reason}\n", 503)
         return Reply.text("ok\n")
 
     async def prometheus(self, _request: Request) -> Reply:

@@ -27,7 +27,7 @@ from onlineauto.service.http.http_protocol import (
     run_until_signal,
 )
 from onlineauto.service.http.loops import loops_application
-from onlineauto.service.http.standby import wait_for_lease
+from onlineauto.service.http.standby import wait_for_learner, wait_for_lease
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.join.join import BYTES_PER_DECISION
 from onlineauto.service.loop.folder import FolderCopy
@@ -148,15 +148,19 @@ def serve(
         hosts, most = (*OWN_HOSTS, options.host), options.max_requests  # hosts: while there are no tokens
         lease = None
         if options.standby is not None:
-            wait = partial(wait_for_lease, opened=opened, tokens=tokens, hosts=hosts)
-            lease = _lease_of(Path(folder), model, options, wait)
+            for_lease = partial(wait_for_lease, opened=opened, tokens=tokens, hosts=hosts)
+            lease = _lease_of(Path(folder), model, options, for_lease)
             if lease is None:  # a signal has ended the standby
                 return
             ending.callback(lease.release)
         front: Loop | RankServer
         app: Application
         if options.follow is not None:
-            front = _rank_server(folder, options, waiting)
+            for_learner = partial(wait_for_learner, opened=opened, tokens=tokens, hosts=hosts)
+            following = _rank_server(folder, options, waiting, for_learner)
+            if following is None:  # a signal has ended the wait for the learner
+                return
+            front = following
             app = application(front, waiting, tokens=tokens, most=most, hosts=hosts)
         elif make_handlers is not None:
             front = _loop(folder, model, options, learners, waiting, lease)
@@ -336,18 +340,32 @@ def open_loop(
     )
 
 
-def _rank_server(folder: str, options: ServeOptions, waiting: Waiting) -> RankServer:
-    """Return a rank server; its token for the learner is read from the environment."""
-    from onlineauto.service.loop.rank_server import HttpUpstream, RankServer
+def _rank_server(
+    folder: str, options: ServeOptions, waiting: Waiting, wait: Callable[..., int | None]
+) -> RankServer | None:
+    """Return a rank server once it has a model; None after a signal.
+
+    Its token for the learner is read from the environment.
+    """
+    from onlineauto.service.loop.rank_server import HttpUpstream, LearnerAwayError, RankServer
 
     assert options.follow is not None
-    return RankServer(
-        folder,
-        HttpUpstream(options.follow, token=os.environ.get("ONLINEAUTO_TOKEN")),
-        limits=_limits(options),
-        app=options.app,
-        deliver=waiting.deliver,
-    )
+    upstream, failures = HttpUpstream(options.follow, token=os.environ.get("ONLINEAUTO_TOKEN")), 0
+    limits, deliver = _limits(options), waiting.deliver
+    while True:
+        try:
+            front = RankServer(folder, upstream, limits=limits, app=options.app, deliver=deliver)
+            if failures:
+                about = {"event": "learner", "away": False, "failures": failures}
+                _LOG.warning("the learner is available", extra=about)
+            return front
+        except LearnerAwayError as error:
+            if not failures:
+                _LOG.warning("waits for the learner: %s", error, extra={"event": "learner", "away": True})
+        counted = wait(upstream.why_away, failures)
+        if counted is None:
+            return None
+        failures = counted
 
 
 def _copies_of(folder: str, options: ServeOptions, front: Loop | RankServer) -> list[LogCopier]:

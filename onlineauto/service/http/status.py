@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Meta
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
@@ -120,6 +120,8 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         The log can be written.
     learning : bool
         Learning continues; if not, `error` has the reason, and the model that was published last decides.
+    saving : bool
+        The model can be saved; if not, a restart has to learn the log since the last snapshot.
     pending, max_pending : int
         The number of decisions that have not ended, and its maximum. They are in no value, interval or arm.
     finished, max_finished : int
@@ -193,6 +195,7 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         ),
     ]
     skipped: Annotated[int, _counter("Records that could not be applied.", "learner.")]
+    saving: Annotated[bool, _gauge("1 unless the last attempt to save the model has failed.", "saving")]
     skipped_latest: list[str]
     mean_wait: Annotated[float, _gauge("Mean seconds that a learnt decision has waited.", "board.waited")]
     live_configs: Annotated[list[LiveConfigSummary], _at("board.live_configs")]
@@ -299,8 +302,9 @@ GAUGES: Final = metrics_of("gauge")
 """Meanings of the gauges, by field of the status; their names are ``onlineauto_FIELD``."""
 MOST_LABELS: Final = 100
 """Maximum number of loops that have labels of their own in ``/metrics``, besides the default."""
-_LOWEST: Final = ("ready", "learning")
+_LOWEST: Final = ("ready", "learning", "saving")
 _HIGHEST: Final = ("lag_seconds", "mean_wait")
+_PROCESS: Final = ProcessCollector(registry=None)
 _BUILD: Final = "onlineauto_build_info"
 _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
 _BOUNDS: Final = (*(str(bound) for bound in _BUCKETS), "+Inf")
@@ -319,6 +323,7 @@ class ServiceMetrics(Collector):
     def __init__(self, status: Callable[[], Status | RankServerStatus | None]) -> None:
         self._status, self._registry, self.connections = status, CollectorRegistry(), Connections()
         self._registry.register(self)
+        self._registry.register(_PROCESS)
         self._requests: dict[tuple[str, int], int] = {}
         self._seconds: dict[str, _Seconds] = {}
 
@@ -406,6 +411,7 @@ class LoopsMetrics(Collector):
         self._loops, self._n_open, self._registry = loops, n_open, CollectorRegistry()
         self._n_failed = n_failed
         self._registry.register(self)
+        self._registry.register(_PROCESS)
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""

@@ -298,6 +298,11 @@ class Front:
     @property
     def trouble(self) -> str:
         """The reason why the front does not work, or ""."""
+        return self.stop_reason
+
+    @property
+    def stop_reason(self) -> str:
+        """The reason why the front does not decide, or ""."""
         return "" if self._commit.failed is None else f"the log cannot be written: {self._commit.failed}"
 
     @property

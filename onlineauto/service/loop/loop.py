@@ -404,15 +404,21 @@ class Loop(Front):
         return self._latest, self._latest
 
     @property
-    def trouble(self) -> str:
-        """The reason why the loop does not decide, learn or save, or ""."""
+    def stop_reason(self) -> str:
+        """The reason why the loop does not decide or learn, or ""."""
         if self.lease is not None and (problem := self.lease.problem):
             return problem
-        if self.failed is not None:
-            return super().trouble or f"learning has stopped: {self.failed}"
-        return super().trouble or (
-            "" if self.unsaved is None else f"the model cannot be saved: {self.unsaved}"
-        )
+        return super().stop_reason or ("" if self.failed is None else f"learning has stopped: {self.failed}")
+
+    @property
+    def trouble(self) -> str:
+        """The reason why the loop does not decide, learn or save, or ""."""
+        return self.stop_reason or ("" if self.saving else f"the model cannot be saved: {self.unsaved}")
+
+    @property
+    def saving(self) -> bool:
+        """True unless the last attempt to save the model has failed."""
+        return self.unsaved is None
 
     @property
     def outages(self) -> list[str]:

@@ -12,7 +12,7 @@ ports:
   - {name: http, containerPort: 8001}
 # Kernels that the image lacks are compiled first, which takes a minute.
 startupProbe: {httpGet: {path: /healthz, port: http}, periodSeconds: 5, failureThreshold: 60}
-# A service that cannot write or learn still ranks, so only five minutes of trouble restart it.
+# While the log cannot be written, or learning fails, a restart rarely helps: it takes five minutes of that.
 livenessProbe: {httpGet: {path: /healthz, port: http}, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 30}
 readinessProbe: {httpGet: {path: /readyz, port: http}, periodSeconds: 5, timeoutSeconds: 2}
 securityContext:
