@@ -544,6 +544,7 @@ class Workspace(Locked):
             one = self._runner.learn_one(event, reader, self.diagnostics)
             if one is not None:
                 return one.prediction()
+            # a subclass may reject the blocks of other callers
             prediction = Workspace.learn_block(self, reader.parse_one(event)).one_prediction()
             self.diagnostics.add(reader.take_problems())
             return prediction
