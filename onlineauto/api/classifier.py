@@ -218,7 +218,7 @@ class AutoMLClassifier(SingleLines):
             block = self._block_of(rows)
             searched = None
             if self._is_searched:
-                searched = self._chances(self._workspace.predict_block(block).prediction)
+                searched = self._chances(Workspace.predict_block(self._workspace, block).prediction)
             return self._ensemble.run(block, searched=searched)
 
     _predicts: ClassVar[str] = "probability"
@@ -288,7 +288,7 @@ class AutoMLClassifier(SingleLines):
         if code is None:
             return super()._learn_one(event, label)
         before = self._outliers()
-        prediction = self._workspace.learn(event | {"label": _sign(code)})
+        prediction = Workspace.learn(self._workspace, event | {"label": _sign(code)})
         outlier = self._outlier(before)
         if outlier == Outlier.BEGINS_AGAIN:
             self._ensemble.begin_again()
@@ -327,7 +327,7 @@ class AutoMLClassifier(SingleLines):
         places = block.event_start[:-1]
         codes = np.array([self._codes[label] for label in labels])
         block.lines["label"][places] = [_sign(code) for code in codes.tolist()]
-        outcomes = self._workspace.learn_block(block)
+        outcomes = Workspace.learn_block(self._workspace, block)
         outliers = outcomes.outlier % int(Outlier.BEGINS_AGAIN)
         begun = int(max(np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN), default=-1))
         if begun >= 0:

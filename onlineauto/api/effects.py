@@ -137,7 +137,13 @@ def effects_of_actions(
         )
 
     found = effects_of(respond, rows, further=listed)
-    return {".".join(map(str, name[name[0] == "context" :])): effect for name, effect in found.items()}
+    return {".".join(map(str, _shortened(name))): effect for name, effect in found.items()}
+
+
+def _shortened(name: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the name of a feature, without the owner ``context`` unless the rest begins like an owner."""
+    owner, namespace, *_ = name
+    return name[1:] if owner == "context" and namespace not in ("context", "actions") else name
 
 
 def _by_feature(features: Mapping[str, Any], owner: str) -> dict[tuple[str, ...], Any]:

@@ -163,8 +163,8 @@ class AutoMLRegressor(SingleLines):
         with self._lock:
             (mean, unit), (low, high) = self._scale(), self._limits()
             rows = [self._with_lags(row, awaits=awaits) for row in rows]
-            predicted = self._workspace.predict_block(self._block_of(rows)).prediction.astype(float)
-            return np.clip(mean + unit * predicted, low, high)
+            outcomes = Workspace.predict_block(self._workspace, self._block_of(rows))
+            return np.clip(mean + unit * outcomes.prediction.astype(float), low, high)
 
     def _respond(self, rows: Sequence[Any]) -> NDArray[np.float64]:
         return self._predict_rows(rows, awaits=False)[:, np.newaxis]
@@ -269,7 +269,7 @@ class AutoMLRegressor(SingleLines):
         elif outlier_kind:
             return outlier_kind
         before, standard = self._outliers(), self._standard(label)
-        raw = float(self._workspace.learn(event | {"label": standard})[0])
+        raw = float(Workspace.learn(self._workspace, event | {"label": standard})[0])
         outlier = self._outlier(before) or outlier_kind
         if Outlier.NONE < outlier < Outlier.BEGINS_AGAIN:
             return outlier
@@ -313,7 +313,7 @@ class AutoMLRegressor(SingleLines):
             return outliers
         places, (means, units, low, high) = part.event_start[:-1], np.array(scales).T
         part.lines["initial"][places] /= units
-        outcomes = self._workspace.learn_block(part)
+        outcomes = Workspace.learn_block(self._workspace, part)
         outlier = np.where(outliers, outliers, outcomes.outlier)
         with np.errstate(over="ignore"):
             if self._has_squared_loss:

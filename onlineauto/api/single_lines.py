@@ -6,8 +6,10 @@ import io
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
-from itertools import groupby, islice, starmap
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 import numpy as np
@@ -18,8 +20,8 @@ from onlineauto.api.feed import check_frame
 from onlineauto.api.numbers import NumberEncoder
 from onlineauto.api.tables import (
     LearntColumns,
-    TableEvent,
     categories_of,
+    example_of,
     examples_or_blocks,
     frame_rows,
     is_frame,
@@ -41,7 +43,7 @@ from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from typing import Self, TypeAlias
 
     from numpy.typing import NDArray
@@ -58,15 +60,18 @@ Features: TypeAlias = "Mapping[Any, Any]"
 
 
 class ScaledWorkspace(Workspace):
-    """The workspace of a model that scales numbers and labels; only that model can save it or predict."""
+    """The workspace of a model that scales numbers and labels; only that model learns, predicts and saves."""
+
+    is_scaled = True
 
     def _reject(self, *_: object, **__: object) -> NoReturn:
         raise OptionError(
-            "the numbers and labels of this workspace are scaled by its model: call predict, predict_proba, "
-            "explain and save of the AutoMLRegressor or AutoMLClassifier itself; each thread may have a copy"
+            "the numbers and labels of this workspace are scaled by its model: call fit, learn, predict, "
+            "predict_proba, explain and save of the AutoMLRegressor or AutoMLClassifier itself; each thread "
+            "may have a copy"
         )
 
-    predict = predictor = state = _reject
+    learn = learn_block = stream = predict = predict_block = scored = predictor = state = _reject
 
 
 @hide_class_name
@@ -122,8 +127,7 @@ class SingleLines(AutoModel):
         """Learn an event."""
         if is_missing(y):
             raise InputError(f"the label is missing: {y!r}; leave out events without a label")
-        given = mapping_of(features)
-        given = features if given is None else self._columns.without_targets(given)
+        given = self._to_learn(features)
         with self._lock:
             label, weight = self._check_label(y), check_weight(weight, "event")
             features = self._complete(named(given, self._workspace.identities), learns=True)
@@ -142,6 +146,11 @@ class SingleLines(AutoModel):
                     f"the label {label:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
                 )
                 warnings.warn(outlier_message(description), UserWarning, stacklevel=2)
+
+    def _to_learn(self, features: Any) -> Any:
+        """Return the features of an event to learn, without labels and weights; `_encode` rejects others."""
+        given = mapping_of(features)
+        return features if given is None else self._columns.without_targets(given)
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
         """Predict, count and learn an event, to which the label is added here; return its outlier."""
@@ -177,21 +186,20 @@ class SingleLines(AutoModel):
             self._compared = options
         return self._numbers.encode_features(named(features, self._workspace.identities))
 
-    def _learn_examples(
-        self, examples: Iterable[TableEvent], first: int, problems: Diagnostics
-    ) -> InputError | None:
+    def _learn_examples(self, items: Iterable[Any], first: int, problems: Diagnostics) -> InputError | None:
         """Learn events up to the first invalid one; return the error of that event."""
         events: list[NamedEvent] = []
         labels: list[Any] = []
         places: list[int] = []
         problem, problems.reading = None, "event"
-        for number, example in enumerate(starmap(TableEvent, examples), first):
+        for number, item in enumerate(items, first):
             where = f"event {number}"
-            if is_missing(example.label):
-                problems.locate(ProblemCode.NO_LABEL, number + 1, repr(example.label))
-                continue
             try:
-                label, given = self._check_label(example.label, labels), example.features
+                example = example_of(item, where)
+                if is_missing(example.label):
+                    problems.locate(ProblemCode.NO_LABEL, number + 1, repr(example.label))
+                    continue
+                label, given = self._check_label(example.label, labels), self._to_learn(example.features)
                 features = named(given, self._workspace.identities)
                 example = example._replace(features=self._complete(features, learns=True))
                 mapping = {"context": self._encode(example.features), "label": 0, "weight": example.weight}
@@ -303,15 +311,17 @@ class SingleLines(AutoModel):
         Raises
         ------
         InputError
-            There are no rows, or a feature is not valid for `learn`.
+            There are no rows, or a feature is not valid for `learn`; or a classifier has learnt no label.
 
         Source
         ------
         Partial dependence (Friedman, 2001); the size is that of individual conditional expectations
         (Goldstein et al., 2015), so that effects that differ between rows do not cancel.
         """
+        if not (outputs := self._output_labels):
+            raise InputError("there are no effects before the first label is learnt")
         found = effects_of(self._respond, self._columns.rows(rows))
-        labels = [output["label"] for output in self._output_labels if output]
+        labels = [output["label"] for output in outputs if output]
         features = largest_first(found, outputs=bool(labels))
         return {"predicts": self._predicts, "features": features} | ({"labels": labels} if labels else {})
 
@@ -356,11 +366,12 @@ class SingleLines(AutoModel):
         """
         if y is None and sample_weight is None:
             return self._fit(events, progress=progress)
-        if is_frame(events):
-            self._columns.learn(events)
-            self._identify(categories_of(events))
         rows = labelled_rows(events, y, sample_weight)
-        return self._fit(rows, progress=progress, n_events=len(rows))
+        with self._unchanged_columns_on_failure():
+            if is_frame(events):
+                self._columns.learn(events, without=self._columns.targets)
+                self._identify(categories_of(events))
+            return self._fit(rows, progress=progress, n_events=len(rows))
 
     def fit_table(
         self,
@@ -399,16 +410,32 @@ class SingleLines(AutoModel):
         >>> AutoMLRegressor().fit_table(frame, label="rent").events
         2
         """
+        if label is not None and weight is not None and str(label) == str(weight):
+            raise InputError(f"label and weight are both the column {str(label)!r}: name two columns")
         if is_arrow(table):
-            problems, roles = Diagnostics(), {"label": label, "weight": weight}
-            rows = dataset_rows(table, columns, **roles, problems=problems, identify=self._identify)
-            self._columns.learn_targets(label, weight)
-            return self._fit(rows, progress=progress, problems=problems)
+            problems, named_columns = Diagnostics(), {"label": label, "weight": weight}
+            roles, rows = dataset_rows(
+                table, columns, **named_columns, problems=problems, identify=self._identify
+            )
+            with self._unchanged_columns_on_failure():
+                self._columns.learn_targets(roles.label, roles.weight, features=roles.context)
+                return self._fit(rows, progress=progress, problems=problems)
         check_frame(table, columns, table_call=self._table_call)
-        self._identify(categories_of(table, without=label))
-        self._columns.learn(table, without=(label, weight))
         events = frame_rows(table, label=label, weight=weight)
-        return self._fit(events, progress=progress, n_events=table.shape[0])
+        with self._unchanged_columns_on_failure():
+            self._identify(categories_of(table, without=label))
+            self._columns.learn(table, without=(label, weight))
+            return self._fit(events, progress=progress, n_events=table.shape[0])
+
+    @contextmanager
+    def _unchanged_columns_on_failure(self) -> Iterator[None]:
+        """Restore the columns if no event is learnt: the label of a failed call is no target."""
+        columns, before = deepcopy(self._columns), self.events
+        try:
+            yield
+        finally:
+            if self.events == before:
+                self._columns = columns
 
     def _learn_source(self, source: Any, feed: Feed, problems: Diagnostics) -> int:
         problems.reading, before, n_events = "event", self.events, 0

@@ -15,6 +15,7 @@ from onlineauto.errors import EventTypeError, InputError, kind_of, short_repr
 from onlineauto.formats.datasets.arrow_arrays import arrow_errors
 from onlineauto.formats.datasets.frame import FrameColumns
 from onlineauto.formats.mappings.identities import identity
+from onlineauto.formats.mappings.named_event import refuse_unknown
 from onlineauto.formats.mappings.values import is_sequence
 from onlineauto.workspace.names import is_utf8
 
@@ -99,6 +100,12 @@ def mapping_of(features: Any) -> Mapping[Any, Any] | None:
     if type(features) is dict or isinstance(features, Mapping):
         mapping = features
     elif hasattr(features, "to_frame") and hasattr(features, "index"):  # a Series
+        for name in features.index:
+            if not isinstance(name, str):
+                raise InputError(
+                    f"a Series is one event, and its index has the names of features: {short_repr(name)} is "
+                    "no text; pass a column as frame[[name]], a row of numbered columns as row.rename(str)"
+                )
         [mapping] = rows_of(features.to_frame().T)
     return mapping
 
@@ -133,9 +140,9 @@ class LearntColumns:
         self.features = (self.features | features) - targets
         self.targets = (self.targets | targets) - features
 
-    def learn_targets(self, *names: str | None) -> None:
-        """Add the columns of labels and weights of a dataset."""
-        self.targets |= {name for name in names if name is not None}
+    def learn_targets(self, *names: str | None, features: Iterable[str]) -> None:
+        """Add the columns of labels and weights of a dataset with these features."""
+        self.targets = (self.targets | {name for name in names if name is not None}) - set(features)
 
     def forget_names(self) -> None:
         """Note that learnt mappings have different names, so that no name is unusual."""
@@ -177,31 +184,45 @@ class LearntColumns:
         if features.keys() == self.names:
             return features
         features = self.without_targets(features)
-        if features and self.same >= _SURE:
-            self._compare(frozenset(map(str, features)), self.names, stacklevel)
+        self._warn(self._differing(features), self.names, stacklevel)
         return features
 
-    def _compare(self, names: frozenset[str], learnt: frozenset[str], stacklevel: int) -> None:
-        """Warn of names that are missing or new, once of each."""
-        unusual = sorted((names ^ learnt) - self.warned)[: _MOST_WARNED - len(self.warned)]
+    def _differing(self, features: Mapping[Any, Any]) -> frozenset[str]:
+        """Return the names that either an event or the learnt mappings have, if these all have the same."""
+        return frozenset(map(str, features)) ^ self.names if features and self.same >= _SURE else frozenset()
+
+    def _warn(self, differing: Iterable[str], learnt: frozenset[str], stacklevel: int) -> None:
+        """Warn of names that are missing, if they were `learnt`, or else new: once of each."""
+        unusual = sorted({*differing} - self.warned)[: _MOST_WARNED - len(self.warned)]
         if not unusual:
             return
         self.warned.update(unusual)
-        missing = ", ".join(name for name in unusual if name in learnt)
-        new = ", ".join(name for name in unusual if name in names)
-        parts = [f"{missing} is missing"] * bool(missing) + [f"{new} was not learnt"] * bool(new)
+        missing = [name for name in unusual if name in learnt]
+        new = [name for name in unusual if name not in learnt]
+        parts = [
+            f"{', '.join(names)} {verb if len(names) == 1 else verbs} {what}"
+            for names, verb, verbs, what in (
+                (missing, "is", "are", "missing"),
+                (new, "was", "were", "not learnt"),
+            )
+            if names
+        ]
         warnings.warn(f"the names of features: {'; '.join(parts)}", UserWarning, stacklevel=stacklevel)
 
     def rows(self, source: Any) -> list[Any]:
         """Return the rows of a source without labels and weights; warn of names that differ."""
         rows = list(rows_of(source))
         if not is_frame(source):
+            differing: set[str] = set()
             for i, row in enumerate(rows):
-                rows[i] = self.one(row, stacklevel=5) if isinstance(row, Mapping) else row
+                if isinstance(row, Mapping) and row.keys() != self.names:
+                    rows[i] = self.without_targets(row)
+                    differing |= self._differing(rows[i])
+            self._warn(differing, self.names, 4)
             return rows
         names = frozenset(names_of_columns(source))
         if learnt := self.features or (self.names if self.same >= _SURE else frozenset()):
-            self._compare(names - self.targets, learnt, 4)
+            self._warn((names - self.targets) ^ learnt, learnt, 4)
         for name in names & self.targets:
             for row in rows:
                 del row[name]
@@ -260,8 +281,8 @@ def _as_list(values: Any) -> list[Any]:
         return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
-def examples_or_blocks(source: Any) -> tuple[Iterator[TableEvent], Any]:
-    """Return the examples of a source and None, or no examples and the source for `Feed`."""
+def examples_or_blocks(source: Any) -> tuple[Iterator[Any], Any]:
+    """Return the items of a source for `example_of` and (), or no items and the source for `Feed`."""
     if source is None or isinstance(source, str | bytes) or not isinstance(source, Iterable):
         return iter(()), source
     if hasattr(source, "read"):
@@ -270,13 +291,14 @@ def examples_or_blocks(source: Any) -> tuple[Iterator[TableEvent], Any]:
     beginning = list(islice(items, 1))
     items, first = chain(beginning, items), beginning[0] if beginning else None
     if isinstance(first, Mapping) or (isinstance(first, tuple | list) and len(first) in (2, 3)):
-        return map(_example, items), ()
+        return items, ()
     return iter(()), items
 
 
-def _example(item: Any) -> TableEvent:
-    """Return an item of an iterable as an example; invalid items are rejected when they are learnt."""
+def example_of(item: Any, where: str) -> TableEvent:
+    """Return an item of an iterable as an event."""
     if isinstance(item, Mapping):
+        refuse_unknown(item, ("context", "label", "weight", "tag"), where, "an event")
         return TableEvent(item.get("context", {}), item.get("label"), item.get("weight", 1.0))
     if isinstance(item, tuple | list) and len(item) in (2, 3):
         return TableEvent(*item)
@@ -284,7 +306,7 @@ def _example(item: Any) -> TableEvent:
 
 
 def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[TableEvent]:
-    """Yield the rows of a frame."""
+    """Check the columns of labels and weights of a frame, and return an iterator of its rows."""
     columns = names_of_columns(frame)
     for name, column in (("label", label), ("weight", weight)):
         if str(column) not in columns and (column is not None or name == "label"):
@@ -293,6 +315,7 @@ def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator
                 f"{missing}fit_table(frame, {name}=…) names one of its columns: {', '.join(columns)}; or "
                 "fit(X, y) has separate labels"
             )
-    for values in FrameColumns(frame).rows():
-        y = values.pop(str(label))
-        yield TableEvent(values, y, values.pop(str(weight)) if weight is not None else 1.0)
+    return (
+        TableEvent(row, row.pop(str(label)), 1.0 if weight is None else row.pop(str(weight)))
+        for row in FrameColumns(frame).rows()
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import InputError, short_repr
 from onlineauto.formats.datasets.arrow_arrays import as_texts, column_at, path_at, plain_values, type_at
 from onlineauto.formats.datasets.columns import DatasetColumns
-from onlineauto.formats.datasets.dataset_source import DatasetSource
+from onlineauto.formats.datasets.dataset_source import DatasetReader, DatasetSource
 from onlineauto.formats.datasets.features import ColumnName
 from onlineauto.formats.datasets.files import is_dataset
 from onlineauto.formats.datasets.inference import features_of, leaves
@@ -127,8 +127,11 @@ def dataset_rows(
     weight: str | None,
     problems: Diagnostics,
     identify: Callable[[Iterable[str]], Identities],
-) -> Iterator[tuple[dict[str, Any], Any, float]]:
-    """Yield features, label and weight of each row; problems are added to `problems`."""
+) -> tuple[DatasetColumns, Iterator[tuple[dict[str, Any], Any, float]]]:
+    """Return checked columns, and an iterator of the features, label and weight of each row.
+
+    Problems with rows are added to `problems`.
+    """
     if columns is not None and (label is not None or weight is not None):
         raise InputError("give either columns or label and weight: columns names both, too")
     dataset = DatasetSource(source, columns)
@@ -147,9 +150,15 @@ def dataset_rows(
     # A label may be a text here, like a tag.
     read = dataset.with_columns(replace(roles, label=None, tag=roles.label))
     reader = read.open(EventRules("simple"), problems)
-    identities = identify(reader.identities)
+    return roles, _labelled_rows(reader, roles, roles.label, identify(reader.identities))
+
+
+def _labelled_rows(
+    reader: DatasetReader, roles: DatasetColumns, label: str, identities: Identities
+) -> Iterator[tuple[dict[str, Any], Any, float]]:
+    """Yield features, label and weight of each row."""
     for batch in reader.batches():
-        labels = plain_values(column_at(batch, roles.label), strict=True)
+        labels = plain_values(column_at(batch, label), strict=True)
         weights = [1.0] * len(labels) if roles.weight is None else column_at(batch, roles.weight).to_pylist()
         yield from zip(_features(batch, roles, identities), labels, weights, strict=True)
 

@@ -225,6 +225,11 @@ def _first_namespaces(configuration: Configuration) -> list[str]:
 
 def _check(workspace: Workspace, source: Workspace, name: str) -> None:
     """Reject models that cannot have the same champion."""
+    if workspace.is_scaled or source.is_scaled:
+        raise OptionError(
+            "the workspace of an AutoMLRegressor or AutoMLClassifier has its own scale of numbers and "
+            "labels, so it cannot share a champion with another model"
+        )
     if not workspace.searching.live_configs.arrays.searching:
         raise OptionError(
             "a warm start needs a model that searches (--automl); to continue with a model unchanged, load it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from copy import deepcopy
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import numpy as np
 
@@ -151,6 +151,9 @@ class Workspace(Locked):
     OptionError
         An option is unknown, out of range, or contradicts another.
     """
+
+    is_scaled: ClassVar[bool] = False
+    """True for the workspace of a model that scales numbers and labels."""
 
     def __init__(self, configuration: Configuration | str | None = None, **options: Unpack[Options]) -> None:
         configuration = parse_given_options(configuration, **options)
@@ -541,7 +544,8 @@ class Workspace(Locked):
             one = self._runner.learn_one(event, reader, self.diagnostics)
             if one is not None:
                 return one.prediction()
-            prediction = self.learn_block(reader.parse_one(event)).one_prediction()
+            # a subclass may reject the blocks of other callers
+            prediction = Workspace.learn_block(self, reader.parse_one(event)).one_prediction()
             self.diagnostics.add(reader.take_problems())
             return prediction
 
@@ -565,9 +569,8 @@ class Workspace(Locked):
         """
         with self._lock:
             if self.semantics.notices_predicted:
-                return self.predict_block(
-                    self._asked.readers.reader_of(event).parse_one(event)
-                ).one_prediction()
+                block = self._asked.readers.reader_of(event).parse_one(event)
+                return Workspace.predict_block(self, block).one_prediction()
             return self._asked.predict_event(event, self._runner.predicting())
 
     def predict_each(self, events: Sequence[OneEventLike]) -> list[NDArray[np.float32] | InputError]:

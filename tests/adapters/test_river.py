@@ -18,6 +18,7 @@ pytestmark = pytest.mark.lane("ci")
 MODELS = (AutoMLRegressor, AutoMLClassifier)
 
 
+@pytest.mark.filterwarnings("ignore:the names of features")  # the checks remove some
 @pytest.mark.parametrize("make", MODELS)
 def test_checks(make: Any) -> None:
     pytest.importorskip("sklearn")  # for the data

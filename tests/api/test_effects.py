@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError, OptionError
-from onlineauto.api.effects import effects_of, parts_of
+from onlineauto.api.effects import effects_of, effects_of_actions, parts_of
 from onlineauto.pictures import effects, parts
 
 DRAW = Random(0)
@@ -209,3 +209,19 @@ def test_explain_accepts_one_row_of_a_frame_and_rejects_more(regressor: AutoMLRe
 def test_a_picture_of_parts_rejects_effects(regressor: AutoMLRegressor) -> None:
     with pytest.raises(InputError, match="parts draws a result of explain"):
         parts(regressor.effects(ROWS))
+
+
+def test_a_classifier_without_labels_has_no_effects() -> None:
+    with pytest.raises(InputError, match="there are no effects before the first label is learnt"):
+        AutoMLClassifier().effects(ROWS[:9])
+
+
+def test_effects_of_a_context_never_replace_those_of_actions() -> None:
+    contexts = [{"actions": {"topic": i}, "context": {"actions": i}, "hour": i} for i in range(3)]
+    found = effects_of_actions(
+        lambda context, listed: np.array([action["topic"] + 0 * context["hour"] for action in listed]),
+        contexts,
+        [{"topic": 10}, {"topic": 20}],
+    )
+    assert {*found} == {"context.actions.topic", "context.context.actions", "hour", "actions.topic"}
+    assert found["actions.topic"].values == [10, 20]

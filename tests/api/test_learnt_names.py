@@ -1,6 +1,8 @@
 """Names of features at prediction: Series, labels among the features, and warnings of unusual names."""
 
+import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,6 +64,15 @@ def test_a_misspelt_name_warns_once(make: Any, learnt: Any) -> None:
 
 
 @MODELS
+def test_a_call_warns_once_of_all_rows(make: Any) -> None:
+    model = by_rows(make(live_configs=1))
+    rows = [ROWS[0], {"x": 1, "town": "Ulm"}, {"y": 1, "town": "Ulm"}, {"y": 1}]
+    says = "the names of features: rooms, town are missing; x, y were not learnt"
+    assert warned(model.predict, rows) == [says]
+    assert warned(by_frame(make(live_configs=1)).predict, frame()[["price"]].assign(x=1, y=1)) == [says]
+
+
+@MODELS
 def test_warnings_are_bounded(make: Any) -> None:
     model = by_rows(make(live_configs=1))
     texts = [warned(model.predict, ROWS[0] | {f"n{i}": 1}) for i in range(30)]
@@ -116,6 +127,86 @@ def test_a_series_is_one_event(make: Any) -> None:
         assert one.predict_proba(table.iloc[0]) == other.predict_proba(ROWS[0])
     categories = make(live_configs=1).fit_table(table.astype({"rooms": "category"}), label="price")
     assert categories.predict(table.iloc[0]) == categories.predict(ROWS[0])
+
+
+@MODELS
+def test_a_column_is_not_one_event(make: Any) -> None:
+    model = by_frame(make(live_configs=1))
+    column = frame()["rooms"]
+    for use in (model.predict, model.explain, lambda features: model.learn(features, 300)):
+        with pytest.raises(InputError, match=r"0 is no text; pass a column as frame\[\[name\]\]"):
+            use(column)
+    row = column[:2].rename({0: "rooms", 1: "town"})
+    assert model.predict(row) == model.predict(row.to_dict())
+
+
+def failing(tmp_path: Path) -> list[Any]:
+    table = frame()
+    table.to_parquet(tmp_path / "t.parquet")
+    missing = float("nan")
+    return [
+        lambda model: model.fit_table(table, label="none"),
+        lambda model: model.fit_table(table.assign(none=missing), label="none"),
+        lambda model: model.fit_table(table.drop(columns="rooms"), label="rooms"),
+        lambda model: model.fit_table(table.assign(rooms=missing), label="rooms"),
+        lambda model: model.fit_table(table, label="price", weight="rent"),
+        lambda model: model.fit_table(table, label="price", weight="price"),
+        lambda model: model.fit_table(tmp_path / "t.parquet", label="none"),
+        lambda model: model.fit_table(tmp_path / "t.parquet", label="price", weight="price"),
+        lambda model: model.fit(table, [1.0]),
+        lambda model: model.fit(table, [missing] * len(table)),
+    ]
+
+
+@MODELS
+def test_a_failed_call_changes_no_columns(make: Any, tmp_path: Path) -> None:
+    frame()
+    pytest.importorskip("pyarrow")
+    for call in failing(tmp_path):
+        model = make(live_configs=1)
+        with pytest.raises(InputError):
+            call(model)
+        by_events(model)
+        assert saved(model) == saved(by_events(make(live_configs=1)))
+
+
+def pairs(rows: list[Any]) -> list[Any]:
+    return list(zip(rows, labels(), strict=True))
+
+
+@MODELS
+def test_every_call_that_learns_leaves_the_label_out(make: Any) -> None:
+    table = frame()
+    records = table.to_dict("records")
+    series = [row for _, row in table.iterrows()]
+    expected = saved(by_frame(make(live_configs=1)).fit(ROWS, labels()))
+    for events in (pairs(records), pairs(series), [{"context": x, "label": y} for x, y in pairs(records)]):
+        assert saved(by_frame(make(live_configs=1)).fit(events)) == expected
+    assert saved(by_frame(make(live_configs=1)).fit(records, labels())) == expected
+    with_label, without = (
+        by_frame(make(live_configs=1)).fit(rows, labels()) for rows in (table, table.drop(columns="price"))
+    )
+    assert saved(with_label) == saved(without)
+
+
+def test_a_former_label_can_be_a_feature(tmp_path: Path) -> None:
+    table = frame()
+    table.to_parquet(tmp_path / "t.parquet")
+    for source in (table, tmp_path / "t.parquet"):
+        model = by_frame(AutoMLRegressor(live_configs=1)).fit_table(source, label="rooms")
+        [found] = model.explain(ROWS[0] | {"price": 300})["predictions"]
+        assert {*found["features"]} == {"town", "price"}
+
+
+@MODELS
+def test_unknown_keys_of_an_event_are_rejected(make: Any) -> None:
+    says = "event 1: unknown key 'contxt'; did you mean context?; 1 events before it are learnt"
+    good: dict[str, Any] = {"context": {"rooms": 2}, "label": 3}
+    with pytest.raises(InputError, match="event 0: unknown key 'rooms'; an event has context, label, weight"):
+        make().fit([{"rooms": 2, "label": 3}])
+    with pytest.raises(InputError, match=re.escape(says)):
+        make().fit([good, {"contxt": {"rooms": 2}, "label": 3}])
+    assert make().fit([good | {"weight": 2, "tag": "a"}]).events == 1
 
 
 @pytest.mark.parametrize("columns", [[], {"same": "x"}, {"names": 1}], ids=["list", "text", "number"])

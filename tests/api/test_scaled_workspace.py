@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError, OptionError, Workspace
+from onlineauto.interop import from_dicts
 from onlineauto.workspace.run import Run
+from onlineauto.workspace.warm_start import challenge, warm_start
 from tests.api.events import saved
 
 pytestmark = pytest.mark.lane("quick")
 RENTS = [({"rooms": 1 + k % 4}, 300.0 * (1 + k % 4)) for k in range(400)]
 EVENT = {"context": {"rooms": 3}}
+LABELLED = EVENT | {"label": 1300.0}
 
 
 def regressor() -> AutoMLRegressor:
@@ -24,6 +27,12 @@ def regressor() -> AutoMLRegressor:
     [
         lambda workspace: workspace.predict(EVENT),
         lambda workspace: workspace.predict_each([EVENT]),
+        lambda workspace: workspace.predict_block(next(from_dicts([EVENT]))),
+        lambda workspace: workspace.learn(LABELLED),
+        lambda workspace: workspace.learn_block(next(from_dicts([LABELLED]))),
+        lambda workspace: workspace.fit(["1 | a"]),
+        lambda workspace: workspace.stream(["1 | a"]),
+        lambda workspace: workspace.scored(EVENT, bool),
         lambda workspace: workspace.predictor(),
         lambda workspace: workspace.fork().predictor(),
         lambda workspace: copy.deepcopy(workspace).predictor(),
@@ -31,12 +40,27 @@ def regressor() -> AutoMLRegressor:
         lambda workspace: workspace.save("m.oam", predict_only="ensemble"),
         lambda workspace: Run(workspace, []).checkpoint("m.oam"),
     ],
-    ids=["predict", "predict_each", "predictor", "fork", "copy", "save", "spin-off", "checkpoint"],
+    ids=[
+        "predict",
+        "predict_each",
+        "predict_block",
+        "learn",
+        "learn_block",
+        "fit",
+        "stream",
+        "scored",
+        "predictor",
+        "fork",
+        "copy",
+        "save",
+        "spin-off",
+        "checkpoint",
+    ],
 )
-def test_the_workspace_of_a_regressor_gives_no_scaled_predictions(use: Any) -> None:
+def test_the_workspace_of_a_regressor_neither_learns_nor_predicts(use: Any) -> None:
     model = regressor()
     for workspace in (model.workspace, AutoMLRegressor.load(saved(model)).workspace):
-        with pytest.raises(OptionError, match=r"are scaled by its model: call predict"):
+        with pytest.raises(OptionError, match=r"are scaled by its model: call fit, learn, predict"):
             use(workspace)
     assert model.predict({"rooms": 3}) == pytest.approx(900, rel=0.01)
 
@@ -57,6 +81,14 @@ def test_a_file_with_scaled_numbers_is_read_only_by_its_class(model: Any) -> Non
     with pytest.raises(InputError, match=rf"not saved by AutoML: {name}\.load reads it"):
         AutoML.load(content)
     assert type(model).load(content).predict({"rooms": 1}) == model.predict({"rooms": 1})
+
+
+@pytest.mark.parametrize("use", [warm_start, challenge])
+def test_a_scaled_workspace_shares_no_champion(use: Any) -> None:
+    model, other = regressor(), Workspace(live_configs=4)
+    for target, source in ((other, model.workspace), (AutoMLRegressor().workspace, other)):
+        with pytest.raises(OptionError, match="its own scale of numbers and labels"):
+            use(target, source)
 
 
 def test_a_small_file_names_the_class_that_reads_it(tmp_path: Path) -> None:
