@@ -151,6 +151,8 @@ class AutoModel:
         self._observe()
         if begin_with and searches:
             first_champion(self._workspace, config)
+        if not self._workspace.layout.bytewise:
+            self._workspace.unseen_namespaces = {name for names in config.elements for name in names}
 
     def _observe(self) -> None:
         """Append each decision of the search to the history."""

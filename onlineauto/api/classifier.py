@@ -11,7 +11,6 @@ import numpy as np
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
 from onlineauto.api.champion import champion_of
 from onlineauto.api.single_lines import SingleLines
-from onlineauto.api.tables import mapping_of
 from onlineauto.engine.ensemble.class_ensemble import ClassEnsemble
 from onlineauto.engine.ensemble.member import Sizes
 from onlineauto.engine.ensemble.options import EnsembleOptions
@@ -159,8 +158,8 @@ class AutoMLClassifier(SingleLines):
         >>> model.predict({"x": -1}), model.predict([{"x": 1}, {"x": -1}])
         ('no', ['yes', 'no'])
         """
-        if (one := mapping_of(features)) is not None:
-            probabilities = self._chances_of_one(self._columns.one(one))
+        if (one := self._columns.event(features)) is not None:
+            probabilities = self._chances_of_one(one)
             return max(probabilities, key=probabilities.__getitem__) if probabilities else None
         rows = self._columns.rows(features)
         with self._lock:
@@ -195,8 +194,8 @@ class AutoMLClassifier(SingleLines):
         InputError
             The features are not valid for `learn`.
         """
-        if (one := mapping_of(features)) is not None:
-            return self._chances_of_one(self._columns.one(one))
+        if (one := self._columns.event(features)) is not None:
+            return self._chances_of_one(one)
         return self._respond(self._columns.rows(features))
 
     def _chances_of_one(self, features: Features) -> dict[Any, float]:

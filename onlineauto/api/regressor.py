@@ -12,7 +12,6 @@ from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
 from onlineauto.api.lags import Lags
 from onlineauto.api.numbers import Moments, TypicalSize, as_float
 from onlineauto.api.single_lines import SingleLines
-from onlineauto.api.tables import mapping_of
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, short_repr
 from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
@@ -149,8 +148,7 @@ class AutoMLRegressor(SingleLines):
         >>> model.predict({"rooms": 1}), model.predict([{"rooms": 1}, {"rooms": 1}])
         (300.0, array([300., 300.]))
         """
-        if (one := mapping_of(features)) is not None:
-            one = self._columns.one(one)
+        if (one := self._columns.event(features)) is not None:
             with self._lock:
                 event = {"context": self._encode(self._complete(one))}
                 return self._natural(float(Workspace.predict(self._workspace, event)[0]))

@@ -227,6 +227,7 @@ class SingleLines(AutoModel):
         """Learn the events of a block, and add outliers to the problems, by line number."""
         weights = block.weight[block.event_start[:-1]].tolist()
         outliers = self._learn_block(block, labels)
+        self._workspace.notice(block.namespaces.names, self.events)
         for at in np.flatnonzero(outliers).tolist():
             number = float(labels[at]) if outliers[at] == Outlier.FAR_COST else None
             number = weights[at] if outliers[at] == Outlier.FAR_WEIGHT else number
@@ -454,6 +455,7 @@ class SingleLines(AutoModel):
             n_events += len(block)
             with self._lock:
                 self._learn_lines(block, problems)
+        self._workspace.notice((), self.events, ends=True)
         return n_events
 
     def _learn_lines(self, block: Block, problems: Diagnostics) -> None:

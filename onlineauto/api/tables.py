@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError, kind_of, short_repr
-from onlineauto.formats.datasets.arrow_arrays import arrow_errors
+from onlineauto.formats.datasets.arrow_arrays import arrow_errors, is_number, is_text
 from onlineauto.formats.datasets.frame import FrameColumns
 from onlineauto.formats.mappings.identities import identity
 from onlineauto.formats.mappings.named_event import refuse_unknown
-from onlineauto.formats.mappings.values import is_sequence
+from onlineauto.formats.mappings.values import is_missing, is_sequence
 from onlineauto.workspace.names import is_utf8
 
 if TYPE_CHECKING:
@@ -110,6 +110,38 @@ def mapping_of(features: Any) -> Mapping[Any, Any] | None:
     return mapping
 
 
+def _kind_of_value(value: object) -> str:
+    """Return ``"numbers"``, ``"text"``, or "" for other values."""
+    if isinstance(value, str):
+        return "text"
+    return "numbers" if isinstance(value, int | float | np.number | np.bool_) else ""
+
+
+def _kinds_of_columns(frame: Any, names: Iterable[str]) -> dict[str, str]:
+    """Return the kind of the values of each column that has some; "" if it is mixed or of another kind."""
+    columns, kinds = FrameColumns(frame), {}
+    for name in names:
+        array = columns.array(name)
+        if array is None:  # objects of pandas
+            found = {_kind_of_value(value) for value in columns.values(name) if not is_missing(value)}
+            kinds[name] = found.pop() if len(found) == 1 else ""
+        elif array.null_count < len(array):
+            is_names = is_text(array.type) and not columns.is_categories(name)
+            kinds[name] = "text" if is_names else "numbers" * is_number(array.type)
+    return kinds
+
+
+def _other_kinds(rows: Iterable[Mapping[Any, Any]], learnt: Mapping[str, str]) -> dict[str, str]:
+    """Return the kind of each column of rows whose values all have another kind than the learnt one."""
+    found = {}
+    for name, kind in learnt.items():
+        kinds = (_kind_of_value(row[name]) for row in rows if name in row and not is_missing(row[name]))
+        first = next(kinds, kind)
+        if kind and first not in ("", kind) and all(other == first for other in kinds):
+            found[name] = first
+    return found
+
+
 _SURE: Final = 100
 """Number of mappings with the same names after which other names are unusual."""
 _MOST_WARNED: Final = 20
@@ -127,7 +159,9 @@ class LearntColumns:
     targets: frozenset[str] = frozenset()  # Columns of labels and weights.
     names: frozenset[str] = frozenset()
     same: int = 0
+    kinds: dict[str, str] = field(default_factory=dict)  # Of columns of frames, see `_kinds_of_columns`.
     warned: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)  # Columns whose kind has been warned of.
 
     def learn(self, frame: Any, *, without: Iterable[str | None] = ()) -> None:
         """Add the columns of a frame; those of labels and weights are `without`."""
@@ -139,6 +173,9 @@ class LearntColumns:
             self.names, self.same = features, _SURE
         self.features = (self.features | features) - targets
         self.targets = (self.targets | targets) - features
+        kinds = _kinds_of_columns(frame, sorted(features))
+        self._compare_kinds(kinds, 4)
+        self.kinds |= {name: kind * (self.kinds.get(name, kind) == kind) for name, kind in kinds.items()}
 
     def learn_targets(self, *names: str | None, features: Iterable[str]) -> None:
         """Add the columns of labels and weights of a dataset with these features."""
@@ -164,12 +201,14 @@ class LearntColumns:
         names: dict[str, Any] = {
             name: sorted(filter(is_utf8, getattr(self, name))) for name in ("features", "targets", "names")
         }
-        return names | {"same": self.same if all(map(is_utf8, self.names)) else -1}
+        kinds = {name: kind for name, kind in self.kinds.items() if is_utf8(name)}
+        return names | {"same": self.same if all(map(is_utf8, self.names)) else -1, "kinds": kinds}
 
     def restore(self, state: object) -> None:
         """Restore the result of `state`; in files without it, the names of mappings are not known."""
         stored = msgspec.convert(state, dict[str, Any])
         self.same = msgspec.convert(stored.get("same", -1), int)
+        self.kinds = msgspec.convert(stored.get("kinds", {}), dict[str, str])
         for name in ("features", "targets", "names"):
             setattr(self, name, msgspec.convert(stored.get(name, ()), frozenset[str]))
 
@@ -178,6 +217,15 @@ class LearntColumns:
         if features.keys().isdisjoint(self.targets):
             return features
         return {name: value for name, value in features.items() if name not in self.targets}
+
+    def event(self, features: Any, *, stacklevel: int = 5) -> Mapping[Any, Any] | None:
+        """Return the features of one event, see `mapping_of`, like `one`; None for other objects."""
+        mapping = mapping_of(features)
+        if mapping is None:
+            return None
+        if mapping is not features:  # a Series
+            self._compare_kinds(_other_kinds([mapping], self.kinds), stacklevel - 1)
+        return self.one(mapping, stacklevel=stacklevel)
 
     def one(self, features: Mapping[Any, Any], *, stacklevel: int = 4) -> Mapping[Any, Any]:
         """Return the features of an event without labels and weights; warn of names that differ."""
@@ -209,6 +257,15 @@ class LearntColumns:
         ]
         warnings.warn(f"the names of features: {'; '.join(parts)}", UserWarning, stacklevel=stacklevel)
 
+    def _compare_kinds(self, kinds: Mapping[str, str], stacklevel: int) -> None:
+        """Warn once of each column that was learnt as numbers and is now text, or the other way round."""
+        for name, kind in kinds.items():
+            learnt = self.kinds.get(name)
+            if kind and learnt and kind != learnt and name not in self.changed:
+                self.changed.add(name)
+                text = f"{name} was learnt as {learnt}, and is now {kind}"
+                warnings.warn(text, UserWarning, stacklevel=stacklevel)
+
     def rows(self, source: Any) -> list[Any]:
         """Return the rows of a source without labels and weights; warn of names that differ."""
         rows = list(rows_of(source))
@@ -223,6 +280,7 @@ class LearntColumns:
         names = frozenset(names_of_columns(source))
         if learnt := self.features or (self.names if self.same >= _SURE else frozenset()):
             self._warn((names - self.targets) ^ learnt, learnt, 4)
+        self._compare_kinds(_other_kinds(rows, self.kinds), 4)
         for name in names & self.targets:
             for row in rows:
                 del row[name]
@@ -230,12 +288,13 @@ class LearntColumns:
 
     def one_row(self, features: Any) -> Mapping[Any, Any]:
         """Return the features of an event, which may be a Series or a frame of one row."""
-        one = mapping_of(features)
-        if one is None and is_frame(features) and features.shape[0] == 1:
+        if is_frame(features) and features.shape[0] == 1:
             [one] = rows_of(features)
-        if one is None:
+            self._compare_kinds(_other_kinds([one], self.kinds), 4)
+            return self.one(one, stacklevel=5)
+        if (event := self.event(features, stacklevel=6)) is None:
             raise InputError(f"explain takes one event, not {kind_of(features)}: frame.iloc[0].to_dict()")
-        return self.one(one, stacklevel=5)
+        return event
 
 
 def labelled_rows(source: Any, y: Any, sample_weight: Any) -> list[TableEvent]:

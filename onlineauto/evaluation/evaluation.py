@@ -451,10 +451,10 @@ def _check(
     rules: Sequence[Mapping[str, str | int | bool]] = []
     for name, policy in policies.items():
         if not isinstance(policy, Workspace):
-            raise InputError(
-                f"{name}: a policy is a Workspace, not {kind_of(policy)}; Evaluation.from_frame takes "
-                "columns and arrays, for a log in a frame"
-            )
+            hint = "Evaluation.from_frame takes columns and arrays, for a log in a frame"
+            if hasattr(policy, "workspace"):
+                hint = "pass bandit.workspace"
+            raise InputError(f"{name}: a policy is a Workspace, not {kind_of(policy)}; {hint}")
         if policy.kind not in ("cb_adf", "cb_explore_adf"):
             raise OptionError(f"{name}: a policy to evaluate is one of --cb_explore_adf or --cb_adf")
         if policy.learner.task.exploration.samples:

@@ -50,7 +50,7 @@ from onlineauto.workspace.save_load import check_options, load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import BinaryIO, Unpack
 
     from numpy.typing import NDArray
@@ -161,7 +161,7 @@ class Workspace(Locked):
         self.kind = kind_of(configuration)
         self.semantics = semantics_of(configuration)
         self.diagnostics, self.position, self.predicts_only = Diagnostics(), Position(), False
-        self.unseen_namespaces: set[bytes] = set()  # given to `warm_start`, and not seen since
+        self.unseen_namespaces: set[bytes] = set()  # declared, see `notice`, and not seen yet
         self.learner = Learner(configuration, kind=self.kind, semantics=self.semantics)
         self.layout = make_layout(configuration, slots=self.learner.task.slots)
         self.searching = Searching(configuration, self.layout, self.learner)
@@ -330,10 +330,8 @@ class Workspace(Locked):
                 yield part, outcomes
                 if problems:
                     raise problems.pop()
-                if self.unseen_namespaces and self.position.events >= _ENOUGH:
-                    self._warn_of_unseen_namespaces(block)
-            if self.unseen_namespaces and self.position.events:
-                self._warn_of_unseen_namespaces(block)
+                self.notice(block.namespaces.names, self.position.events)
+            self.notice((), self.position.events, ends=True)
             if isinstance(source, EndlessSource):
                 return
             self.end_pass()
@@ -353,18 +351,23 @@ class Workspace(Locked):
         mask = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
         part, outcomes, too_wide = self._runner.learn(part, mask, problems)
         holdout.add(outcomes)
-        self.unseen_namespaces.difference_update(block.namespaces.names)
         self.position = Position(self.position.passes, self.position.events + len(part), holdout.counts())
         return part, outcomes, [*too_wide] or [InputError(f"{problems.of_file}{message}")] * bool(message)
 
-    def _warn_of_unseen_namespaces(self, block: Block) -> None:
-        """Warn once of the namespaces that `warm_start` was given and no event up to this block has."""
+    def notice(self, names: Iterable[bytes], n_events: int, *, ends: bool = False) -> None:
+        """Warn once of declared namespaces that no event had; `names` are of new ones, `ends` of a stream."""
+        if not self.unseen_namespaces:
+            return
+        self.unseen_namespaces.difference_update(names)
+        if not self.unseen_namespaces or not n_events or not (ends or n_events >= _ENOUGH):
+            return
+        seen_names = set(self.layout.state()["known"]) - self.unseen_namespaces
         unseen, present = (
             ", ".join(sorted(name.decode("utf-8", "backslashreplace") for name in names))
-            for names in (self.unseen_namespaces, block.namespaces.names)
+            for names in (self.unseen_namespaces, seen_names)
         )
         self.unseen_namespaces = set()
-        message = f"no event of the first {self.position.events:,} has the namespace {unseen}, which "
+        message = f"no event of the first {n_events:,} has the namespace {unseen}, which begin_with or "
         message += f"warm_start(namespaces=…) names; they have {present}"
         warnings.warn(message, UserWarning, stacklevel=3)
 

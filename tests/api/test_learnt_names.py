@@ -210,6 +210,57 @@ def test_unknown_keys_of_an_event_are_rejected(make: Any) -> None:
 
 
 @pytest.mark.parametrize("columns", [[], {"same": "x"}, {"names": 1}], ids=["list", "text", "number"])
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@MODELS
+def test_a_column_that_changes_its_kind_warns_once(make: Any, library: str) -> None:
+    def convert(table: Any) -> Any:
+        if library == "pandas":
+            return table
+        module = pytest.importorskip(library)
+        return module.from_pandas(table) if library == "polars" else module.Table.from_pandas(table)
+
+    table = frame().assign(zip=lambda rows: rows.rooms.astype(str), half=None)
+    table.loc[::2, "rooms"] = None
+    model = make(live_configs=1).fit_table(convert(table), label="price")
+    changed = table.assign(rooms=table.rooms.map(str, na_action="ignore"), zip=table.rooms)
+    expected = ["rooms was learnt as numbers, and is now text", "zip was learnt as text, and is now numbers"]
+    for one in (model, make.load(saved(model))):
+        assert warned(one.predict, convert(table)) == []
+        assert sorted(warned(one.predict, convert(changed))) == expected
+        assert warned(one.predict, convert(changed)) == []
+    assert sorted(warned(lambda: model.fit_table(convert(changed), label="price"))) == []
+    assert warned(make.load(saved(model)).predict, convert(table)) == []  # these columns are mixed now
+    again = make(live_configs=1).fit_table(convert(table), label="price")
+    assert sorted(warned(lambda: again.fit_table(convert(changed), label="price"))) == expected
+
+
+@MODELS
+def test_a_series_of_another_kind_warns(make: Any) -> None:
+    text, expected = frame().astype({"rooms": str}), ["rooms was learnt as numbers, and is now text"]
+    for learn in (by_frame, lambda model: model.fit(frame().drop(columns="price"), labels())):
+        for use in (make.predict, make.explain):
+            for event in (text.iloc[0].drop("price"), text[:1].drop(columns="price")):
+                model = learn(make(live_configs=1))
+                assert warned(lambda: use(model, frame().iloc[0].drop("price"))) == []  # noqa: B023
+                assert warned(lambda: use(model, event)) == expected  # noqa: B023
+    assert warned(by_rows(make(live_configs=1)).predict, text.drop(columns="price")) == []
+
+
+@MODELS
+def test_columns_of_categories_or_several_kinds_have_no_kind(make: Any) -> None:
+    table = frame().astype({"rooms": "category"}).assign(mixed=["x", 1] * 120)
+    model = make(live_configs=1).fit_table(table, label="price")
+    plain = table.astype({"rooms": str}).assign(mixed="x")
+    assert warned(model.predict, plain) == warned(model.predict, plain.assign(mixed=1)) == []
+    model = by_frame(make(live_configs=1))
+    assert warned(model.predict, frame().assign(rooms=[1, "2"] * 120)) == []
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [[], {"same": "x"}, {"names": 1}, {"kinds": {"rooms": 1}}],
+    ids=["list", "text", "number", "kinds"],
+)
 def test_forged_names_do_not_fit(columns: Any) -> None:
     model = AutoMLRegressor(live_configs=1)
     tree = decode_tree(saved(by_rows(model)), name="the model")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onlineauto import AutoML, InputError, OptionError, Workspace
+from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError, OptionError, Workspace
 from onlineauto.interop import event_text, read_vw_model, write_vw_model
 from onlineauto.interop.vw.model import read_model
 from onlineauto.workspace.options import REGISTRY
@@ -107,6 +107,27 @@ def test_a_declared_namespace_that_no_event_has_is_reported(tmp_path: Path) -> N
         bandit.fit(_texts())
     bandit.fit(_texts())  # without another warning
     AutoML().warm_start(path, namespaces=["user", "article"]).fit(_texts())
+
+
+def test_a_misspelt_first_interaction_is_reported() -> None:
+    rows = [{"rooms": 1 + k % 4, "town": ("Ulm", "Bonn")[k % 2]} for k in range(1100)]
+    labels = [row["rooms"] for row in rows]
+    for make in (AutoMLRegressor, AutoMLClassifier):
+        for live_configs in (4, None):
+            model = make(begin_with=["rooms*twon"], live_configs=live_configs)
+            with pytest.warns(
+                UserWarning, match=r"^no event of the first 300 has the namespace twon, "
+            ) as found:
+                model.fit(rows[:300], labels[:300])
+            assert str(found[0].message).endswith(" names; they have rooms, rooms bins, town")
+            model.fit(rows[:300], labels[:300])  # without another warning
+    with pytest.warns(UserWarning, match=r"first 1,024 has the namespace twon, "):
+        AutoMLRegressor(begin_with=["rooms*twon"]).fit(rows, labels)
+    AutoMLRegressor(begin_with=["rooms*town"]).fit(rows, labels)
+    with pytest.warns(
+        UserWarning, match=r"first 300 has the namespace usr, which begin_with or .* article, "
+    ):
+        AutoML(begin_with=["usr*article"]).fit(_texts())
 
 
 def test_unknown_namespaces_of_a_model_are_requested(tmp_path: Path) -> None:

@@ -373,6 +373,11 @@ def test_other_objects_are_rejected_as_policies(policies: Any, message: str) -> 
         Evaluation(policies)
 
 
+def test_an_automl_in_place_of_its_workspace_is_rejected_with_the_remedy() -> None:
+    with pytest.raises(InputError, match=r"not an AutoML; pass bandit\.workspace"):
+        Evaluation({"b": AutoML()})  # type: ignore[dict-item]
+
+
 def test_an_evaluation_is_displayed_as_its_table() -> None:
     found = evaluate(draw(), {"uniform": everywhere([1 / 3] * 3, 3000)})
     assert repr(found) == str(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -142,11 +143,25 @@ def test_models_are_kept_used_and_exchanged(client: InProcessClient) -> None:
     model = client.get("/v1/model")
     assert client.get("/v1/model", headers={"If-None-Match": model.headers["etag"]}).status_code == 304
     assert client.post("/v1/models/use", json={"name": name}).status_code == 200
+    assert client.rank("used").json()["model"].endswith("-1")  # the answer waits until the model ranks
     assert client.post("/v1/models/use", json={"name": "../x"}).status_code == 400
     assert client.put("/v1/model", content=b"nothing").status_code == 400
     kept = client.post("/v1/models").json()["name"]
     content = (client.loop.folder / "models" / f"{kept}.oam").read_bytes()
     assert client.put("/v1/model", content=content).status_code == 201
+    assert client.get("/v1/status").json()["model"].endswith("-2")
+
+
+def test_a_switch_is_answered_at_once_if_learning_has_failed(
+    client: InProcessClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = client.post("/v1/models").json()["name"]
+    monkeypatch.setattr(client.loop, "learn", lambda: 0)
+    monkeypatch.setattr(client.loop, "failed", RuntimeError("the disk is full"))
+    begin = time.monotonic()
+    assert client.post("/v1/models/use", json={"name": name}).status_code == 200
+    assert time.monotonic() - begin < 5
+    assert client.loop.published.name == name
 
 
 def test_policies_are_evaluated(client: InProcessClient) -> None:

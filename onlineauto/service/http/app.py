@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 import threading
+import time
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import partial, wraps
@@ -82,6 +83,8 @@ if TYPE_CHECKING:
     from onlineauto.service.ranking import Ranked, RankRequest
 
 _LOG = logging.getLogger("onlineauto.service")
+_SWITCHING: Final = 10.0
+"""Maximum number of seconds that a request to switch to another model waits until that model ranks."""
 _IDLE: Final = 0.1
 _BUSY: Final = 0.5
 _TICK: Final = 0.25
@@ -427,6 +430,13 @@ class Handlers(FrontHandlers):
     async def _switch_to(self, name: str, content: bytes) -> None:
         """Add a model to the history, and switch to it."""
         await _recorded(partial(self.loop.put_model, name, content), in_thread=True)
+        await self._published()
+
+    async def _published(self) -> None:
+        """Wait until the model of the latest switch ranks, for a few seconds at most."""
+        end = time.monotonic() + _SWITCHING
+        while self.loop.is_switching and not self.stopping and time.monotonic() < end:
+            await asyncio.sleep(_IDLE / 2)
 
     async def records(self, request: Request) -> Reply:
         """Take over records of the log of a rank server."""
@@ -448,6 +458,7 @@ class Handlers(FrontHandlers):
         """Switch to a model of the history."""
         body = BodyDecoder(ModelChoice).decode(request.body)
         await _recorded(partial(self.loop.use_model, body.name))
+        await self._published()
         return Reply.json(body)
 
     async def start_canary(self, request: Request) -> Reply:

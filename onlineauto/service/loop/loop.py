@@ -229,6 +229,7 @@ class Loop(Front):
         self.unsaved: OSError | None = None
         self._again_at = self._took = 0.0
         self._switched = 0  # the position behind the latest switch to another model
+        self._published_at = 0  # the position in the log up to which the published model has learnt
         self._closing = False
         self.lease = lease
         if not Path(folder).exists():  # invalid settings must not leave a new folder
@@ -331,6 +332,11 @@ class Loop(Front):
         if name == self.join.settings.canary:  # it decides for all now
             self.change(NO_CANARY, ignore_completion)
             self._load_canary()
+
+    @property
+    def is_switching(self) -> bool:
+        """True from a switch to another model until that model ranks, or learning has failed."""
+        return self._published_at < self._switched and self.failed is None
 
     def start_canary(self, name: str, share: float, done: Done) -> None:
         """Let a model of the history decide for a share of the units; a share of 0 ends the canary."""
@@ -553,9 +559,13 @@ class Loop(Front):
 
     def _publish_and_save(self) -> None:
         now, every = self.clock(), self.every
-        if self.learner.name != self.published.name and self._is_due("publish", now, every.publish):
+        switches = self._published_at < self._switched <= self.learner.position
+        due = switches or self._is_due("publish", now, every.publish)
+        if self.learner.name != self.published.name and due:
             self.published, self.board = self.learner.publish(), board_of(self.learner)
             self._done_at["publish"] = now
+        if self.learner.name == self.published.name:
+            self._published_at = self.learner.position
         changes = self.learner.experiment.changes
         if changes != self._reported and self._is_due("report", now, every.publish):
             self.experiment, self._reported = self.learner.experiment.report(), changes
