@@ -110,9 +110,23 @@ def test_values_of_every_library_are_converted() -> None:
         assert asking.reward(decision, np.float32(0.5))  # type: ignore[arg-type]
         with pytest.raises(InputError, match=r"context: u: x: .* is a date or a time"):
             asking.rank({"u": {"x": datetime.date(2026, 1, 1)}}, ACTIONS)
+        with pytest.raises(InputError, match=r"^context: u: \{1, 2\} is a set, which has no order"):
+            asking.rank({"u": {1, 2}}, ACTIONS)
     body, reward = map(json.loads, script.asked)
     assert body["context"] == {"u": {"x": 1.5, "y": 0.5, "z": None, "v": [1, 2]}}
     assert reward["reward"] == 0.5
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf, Decimal("NaN"), np.float32("inf")])
+def test_values_that_are_not_finite_are_not_sent(value: Any) -> None:
+    with client(Script()) as asking:
+        for send, name in (
+            (lambda: asking.reward("e", value), "reward"),
+            (lambda: asking.reward("e", cost=value), "cost"),
+            (lambda: asking.metric("e", "basket", value), "basket"),
+        ):
+            with pytest.raises(InputError, match=rf"^{name} is .*: give a finite number$"):
+                send()
 
 
 def test_failed_requests_are_repeated_unchanged() -> None:

@@ -454,10 +454,8 @@ class RemovedLoop(msgspec.Struct, frozen=True):
 
 
 def _has_id(action: Features) -> bool:
-    """Return whether an action is written as one of Personalizer, or has a bare id and no features."""
-    if action.keys() == {"id"}:
-        return not bytes(action["id"]).startswith(b"{")
-    return action.keys() == {"id", "features"}
+    """Return whether an action has an id, like one of Personalizer; a namespace or a list may be called id."""
+    return "id" in action and not bytes(action["id"]).startswith((b"{", b"["))
 
 
 def _named(actions: dict[str, Features] | list[Features]) -> dict[str, Features]:
@@ -504,7 +502,7 @@ _CODES: Final = {
     401: "Unauthorized",
     403: "Forbidden",
     404: "ResourceNotFound",
-    405: "ResourceNotFound",
+    405: "MethodNotAllowed",
     408: "Timeout",
     409: "Conflict",
     410: "Gone",
