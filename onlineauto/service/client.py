@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import time
 from collections.abc import Mapping
@@ -187,14 +188,22 @@ def reward_record(
     """Return the request that rewards a decision, reports its cost, or both."""
     key = secrets.token_hex(16) if key is None else key
     members = {"reward": value, "cost": cost}
-    given = {name: plain(member) for name, member in members.items() if member is not None}
+    given = {name: _number(name, member) for name, member in members.items() if member is not None}
     return _about(decision, "/v1/reward", {**given, "key": key})
 
 
 def metric_record(decision: ServiceDecision | str, name: str, value: float, *, key: str | None) -> Record:
     """Return the request that has a value of a metric of a decision."""
     key = secrets.token_hex(16) if key is None else key
-    return _about(decision, "/v1/metric", {"metric": name, "value": plain(value), "key": key})
+    return _about(decision, "/v1/metric", {"metric": name, "value": _number(name, value), "key": key})
+
+
+def _number(name: str, value: object) -> Any:
+    """Return a number of any library as a built-in one; reject a number that is not finite."""
+    number = plain(value)
+    if number is None or (isinstance(number, float) and not math.isfinite(number)):
+        raise InputError(f"{name} is {short_repr(value)}: give a finite number")
+    return number
 
 
 def activation_record(decision: ServiceDecision | str) -> Record:

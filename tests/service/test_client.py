@@ -110,9 +110,22 @@ def test_values_of_every_library_are_converted() -> None:
         assert asking.reward(decision, np.float32(0.5))  # type: ignore[arg-type]
         with pytest.raises(InputError, match=r"context: u: x: .* is a date or a time"):
             asking.rank({"u": {"x": datetime.date(2026, 1, 1)}}, ACTIONS)
+        with pytest.raises(InputError, match=r"^context: u: \{1, 2\} is a set, which has no order"):
+            asking.rank({"u": {1, 2}}, ACTIONS)
     body, reward = map(json.loads, script.asked)
     assert body["context"] == {"u": {"x": 1.5, "y": 0.5, "z": None, "v": [1, 2]}}
     assert reward["reward"] == 0.5
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf, Decimal("NaN"), np.float32("inf")])
+def test_values_that_are_not_finite_are_not_sent(value: Any) -> None:
+    with client(Script()) as asking:
+        with pytest.raises(InputError, match=r"^reward is .*: give a finite number$"):
+            asking.reward("e", value)
+        with pytest.raises(InputError, match=r"^cost is .*: give a finite number$"):
+            asking.reward("e", cost=value)
+        with pytest.raises(InputError, match=r"^basket is .*: give a finite number$"):
+            asking.metric("e", "basket", value)
 
 
 def test_failed_requests_are_repeated_unchanged() -> None:

@@ -195,6 +195,21 @@ def test_a_service_on_a_disk_that_is_full_twice(small_disk: Path) -> None:
         fill()
         assert service.stop() == 0
         assert "Traceback" not in service.log.read_text()
+    again = Service(small_disk / "loop").start()
+    try:
+        until(lambda: "No space left" in answer_of(again, "/readyz"))
+        assert answer_of(again, "/healthz").startswith("no: the log cannot be written: [Errno 28] No space")
         filling.unlink()
-    with Service(small_disk / "loop") as again:
+        again.wait()
+        assert answer_of(again, "/healthz") == "ok\n"
         until(lambda: httpx.get(f"{again.url}/v1/status").json()["learnt"] >= acknowledged)
+    finally:
+        again.kill()
+
+
+def answer_of(service: Service, path: str) -> str:
+    """Return the text of an answer, or "" while the port is not open."""
+    try:
+        return httpx.get(service.url + path).text
+    except httpx.TransportError:
+        return ""

@@ -301,6 +301,7 @@ def test_unknown_paths_and_methods_are_reported(client: InProcessClient) -> None
     assert (nowhere.status_code, "/openapi.json" in nowhere.json()["error"]["message"]) == (404, True)
     refused = client.get("/v1/rank")
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+    assert refused.json()["error"]["code"] == "MethodNotAllowed"
     client.rank("a/b", deferred=True)
     assert client.post("/personalizer/v1.0/events/a%2Fb/reward", json={"value": 1}).status_code == 204
     assert client.post("/v1/activate/a%2Fb").status_code == 204
@@ -725,7 +726,10 @@ def test_lines_about_rejected_requests_count_those_without_a_line(
     [
         ("/v1/rank", b"", "the body is empty: send JSON"),
         ("/v1/settings", b"", "the body is empty: send JSON"),
+        ("/v1/rank", b'{"actions": {"a": {', "the body is no complete JSON: it ends after 19 bytes"),
         ("/v1/rank", b'{"actions": [{"id": "a"}, {"id": "b"}]}', '{"actions": {"a": {}, "b": {}}}'),
+        ("/v1/rank", b'{"actions": [{"id": "a", "price": 3}]}', "has its features only, and no id"),
+        ("/v1/rank", b'{"actions": [{"x": 1}, {"id": 7, "x": 1}]}', "has its features only, and no id"),
         ("/v1/reward", b'{"id": "e", "reward": 1}', "unknown field 'id'; the known fields are event_id, "),
         (
             "/v1/rank/slots",
@@ -743,7 +747,7 @@ def test_messages_about_bodies_name_the_right_spelling(
 
 
 def test_a_list_of_actions_may_have_a_namespace_called_id(client: InProcessClient) -> None:
-    actions = [{"id": {"a": 1}}, {"id": 7, "topic": {"art": 1}}]
+    actions = [{"id": {"a": 1}}, {"id": ["a"], "topic": {"art": 1}}]
     assert client.post("/v1/rank", json={"actions": actions}).json()["pmf"].keys() == {"0", "1"}
 
 

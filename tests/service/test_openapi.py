@@ -125,6 +125,18 @@ def test_generators_can_name_all_types(document: dict[str, Any]) -> None:
         assert re.fullmatch(r"#/components/schemas/\w+|", value.get("$ref", ""))
 
 
+@pytest.mark.parametrize(
+    ("actions", "is_valid"),
+    [({"a": {"x": 1}}, True), ([{"x": 1}], True), ({"a": 1}, False), (["a"], False), ("a", False)],
+)
+def test_actions_are_an_object_or_an_array_of_objects(
+    document: dict[str, Any], actions: Any, is_valid: bool
+) -> None:
+    for name in ("Rank", "SlotsRank"):
+        schema = document["components"]["schemas"][name]["properties"]["actions"]
+        assert jsonschema.Draft202012Validator(schema).is_valid(actions) == is_valid
+
+
 def test_answers_are_as_described(client: InProcessClient, document: dict[str, Any]) -> None:
     asked = {"context": {"user": "u1"}, "actions": {"a": {"x": 1}, "b": {"x": 2}}}
     answers: dict[tuple[str, str], Any] = {

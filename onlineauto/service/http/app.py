@@ -593,11 +593,12 @@ def body_bytes_of(route: Endpoints, most: int) -> int:
 
 @asynccontextmanager
 async def working(front: Loop | RankServer, handlers: FrontHandlers, waiting: Waiting) -> AsyncIterator[None]:
-    """Let a front learn, or follow, and write ticks; close it at the end."""
+    """Check the disk, let a front learn, or follow, and write ticks; close it at the end."""
     stop = threading.Event()
     work = partial(_learn, front, stop) if isinstance(front, Loop) else partial(_follow, front, stop)
     target = copy_context().run  # so that its log records name the loop
     thread = threading.Thread(target=target, args=(work,), name="onlineauto-work", daemon=True)
+    front.check_disk()
     waiting.start()
     thread.start()
     ticking = asyncio.create_task(_tick(front))

@@ -122,8 +122,10 @@ class Request:
 
     def fail(self, error: Exception) -> None:
         """Answer with an error."""
-        if not self.body and isinstance(error, msgspec.DecodeError):
-            error = RefusedError("the body is empty: send JSON")
+        if isinstance(error, msgspec.DecodeError) and str(error) == "Input data was truncated":
+            size = len(self.body)
+            message = f"the body is no complete JSON: it ends after {size} bytes"
+            error = RefusedError(message if size else "the body is empty: send JSON")
         self.reason = error.logged if isinstance(error, RefusedError) else str(error)
         self.end(reply_to_error(error, "" if self.endpoint is None else self.endpoint.name))
         error.__traceback__ = None  # its frames have the body, and may have the error

@@ -45,7 +45,6 @@ _BODILESS: Final = (204, 304)
 _CLOSE: Final = b"connection: close\r\n"
 _KEEP: Final = b"connection: keep-alive\r\n"
 """For HTTP/1.0, in which a connection closes by default."""
-_UNREADABLE: Final = problem("the request is not HTTP", 400)
 _PIECE: Final = 2048
 """Bytes that are parsed at once; an unfinished head is known to so many bytes."""
 _READ: Final = 65536
@@ -297,8 +296,8 @@ class HttpProtocol(asyncio.Protocol):
         except HttpParserCallbackError as error:
             cause = error.__context__  # a callback has raised it
             self._reject(reply_to_error(cause if isinstance(cause, Exception) else error, "head"))
-        except HttpParserError:
-            self._reject(_UNREADABLE)
+        except HttpParserError as error:
+            self._reject(problem(f"the request is not HTTP: {error}", 400))
         except RefusedError as error:
             self._reject(reply_to_error(error, "head"))
 
@@ -404,7 +403,7 @@ class HttpProtocol(asyncio.Protocol):
         """
         method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         if method == b"CONNECT":
-            raise HttpParserError("CONNECT")
+            raise HttpParserError("CONNECT is for proxies")
         lines = [b"%b: %b\r\n" % line for line in self._lines if line[0].lower() != b"upgrade"]
         self._parser = HttpRequestParser(self)
         self._parser.feed_data(b"%b %b HTTP/%b\r\n%b\r\n" % (method, self._target, version, b"".join(lines)))

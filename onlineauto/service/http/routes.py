@@ -194,8 +194,8 @@ def openapi_document(handlers: type, routes: Sequence[Endpoints] = ROUTES) -> di
 def _for_generators(value: Any) -> Any:
     """Return a part of the document in forms from which Go and Java that compile are made.
 
-    A choice between arrays and objects becomes any value with a description, and `{}` for further properties
-    becomes `true`.
+    A choice between arrays and objects becomes any value with a description, besides the ``if`` that it has,
+    and `{}` for further properties becomes `true`.
     """
     if isinstance(value, list):
         return [_for_generators(item) for item in value]
@@ -204,7 +204,7 @@ def _for_generators(value: Any) -> Any:
     kinds = [choice.get("type", "") for choice in value.get("anyOf", ())]
     if {"array", "object"} <= {*kinds}:
         value = {name: item for name, item in value.items() if name != "anyOf"}
-        value["description"] = " or ".join(kinds)
+        value.setdefault("description", " or ".join(kinds))
     return {
         name: True if name == "additionalProperties" and item == {} else _for_generators(item)
         for name, item in value.items()

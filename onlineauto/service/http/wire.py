@@ -24,6 +24,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=msgspec.Struct)
 Objects = list[Features] | Features | None
+_FEATURES: Final = {"type": "object"}
+Actions = Annotated[
+    dict[str, Features] | list[Features],
+    msgspec.Meta(
+        description="An object with the features of each action by its id, or an array of features.",
+        extra_json_schema={
+            "if": {"type": "array"},
+            "then": {"type": "array", "items": _FEATURES},
+            "else": {"type": "object", "additionalProperties": _FEATURES},
+        },
+    ),
+]
 
 
 class RankableAction(msgspec.Struct, rename="camel"):
@@ -157,7 +169,7 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
         What an experiment assigns to an arm, such as the id of a user; by default each event for itself.
     """
 
-    actions: dict[str, Features] | list[Features]
+    actions: Actions
     context: Features = msgspec.field(default_factory=dict)
     event_id: str | None = None
     excluded: list[str] = msgspec.field(default_factory=list)
@@ -267,7 +279,7 @@ class OwnSlot(msgspec.Struct, forbid_unknown_fields=True):
 class SlotsRank(msgspec.Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/rank/slots``; slots are filled in order, and each action is shown once."""
 
-    actions: dict[str, Features] | list[Features]
+    actions: Actions
     slots: list[OwnSlot]
     context: Features = msgspec.field(default_factory=dict)
     event_id: str | None = None
@@ -454,10 +466,8 @@ class RemovedLoop(msgspec.Struct, frozen=True):
 
 
 def _has_id(action: Features) -> bool:
-    """Return whether an action is written as one of Personalizer, or has a bare id and no features."""
-    if action.keys() == {"id"}:
-        return not bytes(action["id"]).startswith(b"{")
-    return action.keys() == {"id", "features"}
+    """Return whether an action has an id, as in Personalizer; a namespace or a list may be called id."""
+    return "id" in action and not bytes(action["id"]).startswith((b"{", b"["))
 
 
 def _named(actions: dict[str, Features] | list[Features]) -> dict[str, Features]:
@@ -504,7 +514,7 @@ _CODES: Final = {
     401: "Unauthorized",
     403: "Forbidden",
     404: "ResourceNotFound",
-    405: "ResourceNotFound",
+    405: "MethodNotAllowed",
     408: "Timeout",
     409: "Conflict",
     410: "Gone",

@@ -56,6 +56,9 @@ in the order of their lines."""
 _BLANKS: Final = 1 << 20
 """Length in bytes of a line of blanks, which a reader of the log skips as a damaged record."""
 
+_BLOCK: Final = 4096
+"""Number of bytes that need free space on the disk, also behind a line that ends within a block."""
+
 _TAIL: Final = len(b',"crc":"00000000"}\n')
 _DECODER = msgspec.json.Decoder(LogRecord)
 
@@ -183,6 +186,11 @@ class SegmentLog:
             self.fence()
             self._check_in_place()
         self.durable = end
+
+    def probe(self) -> None:
+        """Write a block and remove it, which raises an error if the disk is full."""
+        self.append([b" " * _BLOCK])
+        self.cut_back()
 
     def cut_back(self) -> None:
         """Remove all bytes that the disk has not confirmed, since a failed disk may have lost any of them."""
@@ -525,9 +533,11 @@ class GroupCommit:
         deliver(waiting, None if is_written else self.failed)
 
     def _write(self, lines: list[bytes]) -> bool:
-        """Write a group, and return whether the disk has confirmed it."""
+        """Write a group, and return whether the disk has confirmed it; an empty one checks for free space."""
         begin = time.monotonic()
         try:
+            if not any(lines):
+                self.log.probe()
             self.log.append(lines)
             self.log.sync()
         except Exception as error:  # such as of memory: lines are not lost, and the next attempt may succeed

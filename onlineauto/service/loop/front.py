@@ -291,6 +291,11 @@ class Front:
             if self._commit.failed is None and self.join.is_due(self._now()):
                 self._append("tick", ignore_completion)
 
+    def check_disk(self) -> None:
+        """Find out whether the log can be written, without a record."""
+        with suppress(RefusedError), self.together():
+            self._write(b"", ignore_completion)
+
     def leave(self) -> None:
         """Write queued records before the process ends; the folder is left as after a kill."""
         self._commit.close()
