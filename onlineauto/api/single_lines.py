@@ -20,6 +20,7 @@ from onlineauto.api.tables import (
     LearntColumns,
     TableEvent,
     categories_of,
+    check_roles,
     examples_or_blocks,
     frame_rows,
     is_frame,
@@ -399,6 +400,7 @@ class SingleLines(AutoModel):
         >>> AutoMLRegressor().fit_table(frame, label="rent").events
         2
         """
+        check_roles(label=label, weight=weight)
         if is_arrow(table):
             problems, roles = Diagnostics(), {"label": label, "weight": weight}
             rows = dataset_rows(table, columns, **roles, problems=problems, identify=self._identify)

@@ -103,7 +103,7 @@ def mapping_of(features: Any) -> Mapping[Any, Any] | None:
     return mapping
 
 
-_SURE: Final = 100
+SURE: Final = 100
 """Number of mappings with the same names after which other names are unusual."""
 _MOST_WARNED: Final = 20
 """Maximum number of names of which a model warns."""
@@ -113,7 +113,8 @@ _MOST_WARNED: Final = 20
 class LearntColumns:
     """The columns of the frames that a model has learnt, and the names that all its mappings have.
 
-    `same` is the number of mappings that had these `names`, -1 once another one had others.
+    `kind` names the features in a warning. `same` is the number of mappings that had these `names`, -1 once
+    another one had others.
     """
 
     features: frozenset[str] = frozenset()
@@ -121,17 +122,22 @@ class LearntColumns:
     names: frozenset[str] = frozenset()
     same: int = 0
     warned: set[str] = field(default_factory=set)
+    kind: str = "features"
 
     def learn(self, frame: Any, *, without: Iterable[str | None] = ()) -> None:
         """Add the columns of a frame; those of labels and weights are `without`."""
         targets = frozenset(str(name) for name in without if name is not None)
         features = frozenset(names_of_columns(frame)) - targets
-        if self.same and self.names != features:
-            self.forget_names()
-        elif not self.same:
-            self.names, self.same = features, _SURE
+        self.learn_names(features)
         self.features = (self.features | features) - targets
         self.targets = (self.targets | targets) - features
+
+    def learn_names(self, names: frozenset[str]) -> None:
+        """Note the names that all rows of a learnt table have."""
+        if self.same and self.names != names:
+            self.forget_names()
+        elif not self.same:
+            self.names, self.same = names, SURE
 
     def learn_targets(self, *names: str | None) -> None:
         """Add the columns of labels and weights of a dataset."""
@@ -177,7 +183,7 @@ class LearntColumns:
         if features.keys() == self.names:
             return features
         features = self.without_targets(features)
-        if features and self.same >= _SURE:
+        if features and self.same >= SURE:
             self._compare(frozenset(map(str, features)), self.names, stacklevel)
         return features
 
@@ -187,10 +193,14 @@ class LearntColumns:
         if not unusual:
             return
         self.warned.update(unusual)
-        missing = ", ".join(name for name in unusual if name in learnt)
-        new = ", ".join(name for name in unusual if name in names)
-        parts = [f"{missing} is missing"] * bool(missing) + [f"{new} was not learnt"] * bool(new)
-        warnings.warn(f"the names of features: {'; '.join(parts)}", UserWarning, stacklevel=stacklevel)
+        parts = []
+        for known, one, several in (
+            (learnt, "is missing", "are missing"),
+            (names, "was not learnt", "were not learnt"),
+        ):
+            if found := [name for name in unusual if name in known]:
+                parts.append(f"{', '.join(found)} {several if len(found) > 1 else one}")
+        warnings.warn(f"the names of {self.kind}: {'; '.join(parts)}", UserWarning, stacklevel=stacklevel)
 
     def rows(self, source: Any) -> list[Any]:
         """Return the rows of a source without labels and weights; warn of names that differ."""
@@ -200,7 +210,7 @@ class LearntColumns:
                 rows[i] = self.one(row, stacklevel=5) if isinstance(row, Mapping) else row
             return rows
         names = frozenset(names_of_columns(source))
-        if learnt := self.features or (self.names if self.same >= _SURE else frozenset()):
+        if learnt := self.features or (self.names if self.same >= SURE else frozenset()):
             self._compare(names - self.targets, learnt, 4)
         for name in names & self.targets:
             for row in rows:
@@ -281,6 +291,17 @@ def _example(item: Any) -> TableEvent:
     if isinstance(item, tuple | list) and len(item) in (2, 3):
         return TableEvent(*item)
     return TableEvent(item, 0)  # `_encode` rejects the features
+
+
+def check_roles(**roles: Any) -> None:
+    """Reject labels and weights where `fit_table` takes the names of their columns."""
+    for role, value in roles.items():
+        if getattr(value, "shape", ()) or (is_sequence(value) and not isinstance(value, tuple)):
+            apart = "labels" if role == "label" else "weights"
+            call = "fit(X, y)" if role == "label" else "fit(X, y, sample_weight=…)"
+            raise InputError(
+                f"{role} names a column, and is not {kind_of(value)}; {call} takes {apart} apart"
+            )
 
 
 def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[TableEvent]:
