@@ -658,8 +658,8 @@ class AutoML(FromLogs):
         return super()._extra_state() | self._decisions.kept()
 
     def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
         self._decisions = Decisions.restored(state, clock=time.monotonic)
+        super()._restore(state)
 
     @classmethod
     def load(

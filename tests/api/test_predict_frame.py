@@ -71,7 +71,8 @@ def test_one_list_of_actions_gives_a_matrix() -> None:
     bandit, log = AutoML().fit_table(logged(), **ROLES), logged()
     for actions in (CHOICES, {"first": CHOICES[0], "second": CHOICES[1]}):
         pmfs = bandit.predict(log, actions)
-        assert (pmfs.shape, pmfs.dtype) == ((400, 2), np.float32)
+        assert pmfs.shape == (400, 2)
+        assert pmfs.dtype == np.float32
         assert pmfs.mean(axis=0).sum() == pytest.approx(1)
     each = bandit.predict(log[:2], [CHOICES, CHOICES[:1]])
     assert [pmf.shape for pmf in each] == [(2,), (1,)]
