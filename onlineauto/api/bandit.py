@@ -556,7 +556,8 @@ class AutoML(FromLogs):
         known, of_actions = self._context_names, self._action_names
         if known.same >= SURE and copied.keys() != known.names and not is_row:
             known.one(copied, stacklevel=5)
-        if of_actions.same >= SURE and listed and type(first := listed[0]) is dict:
+        first = listed[0] if listed and of_actions.same >= SURE else None
+        if type(first) is dict and first.keys() != of_actions.names:
             of_actions.one(first, stacklevel=5)
         return self._encode(copied, listed)
 
