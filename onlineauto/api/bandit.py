@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS, options_of_model
 from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decisions import Decisions, decide_many, encode_many
@@ -22,7 +24,7 @@ from onlineauto.api.decisions.events import (
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
 from onlineauto.api.effects import effects_of_actions, largest_first, sample_rows
-from onlineauto.api.tables import is_frame, rows_of
+from onlineauto.api.tables import SURE, is_frame, mapping_of, rows_of
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, outlier_message
 from onlineauto.engine.records.loop import Outlier
@@ -36,15 +38,14 @@ from onlineauto.interop.explanation import as_rewards, explain, predicted_costs
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
     from typing import Self, Unpack
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.api.decisions.decisions import ManyDecisions
     from onlineauto.api.decisions.events import Actions, Features
-    from onlineauto.api.tables import Rows
+    from onlineauto.api.tables import Rows, Shaped
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.formats.decisions.waiting import LearnAt
     from onlineauto.interop.explanation import Explanation
@@ -323,7 +324,7 @@ class AutoML(FromLogs):
             if likely is None:
                 raise InputError(f"event: the probability is missing: {short_repr(probability)}")
             chosen = index_of(action, actions if isinstance(actions, Mapping) else features)
-            event = self._encoded(event_id, features)
+            event = self._encoded(event_id, features, learns=True)
             with self._lock:
                 self._learn(event, chosen, likely, loss)
             return
@@ -344,23 +345,29 @@ class AutoML(FromLogs):
     def predict(self, context: Features, actions: Actions) -> NDArray[np.float32]: ...
 
     @overload
-    def predict(self, context: Rows, actions: Actions | Sequence[Actions]) -> list[NDArray[np.float32]]: ...
+    def predict(self, context: Rows, actions: Actions) -> NDArray[np.float32]: ...
+
+    @overload
+    def predict(self, context: Rows, actions: Sequence[Actions]) -> list[NDArray[np.float32]]: ...
 
     def predict(self, context: Any, actions: Any) -> Any:
         """Return the probability of each action for one event or many. No decision is made or kept.
 
         Parameters
         ----------
-        context : mapping; or list of mappings, or frame of pandas, polars or Arrow
-            The context of an event, as for `rank`; or that of each event. Of a frame, only the columns count
-            that the model has learnt as the context, so it may also have those of actions and rewards.
+        context : mapping or Series; or list of mappings, or frame of pandas, polars or Arrow
+            The context of an event, as for `rank`; or that of each event. Of a frame or a Series, only the
+            columns count that the model has learnt as the context, so it may also have those of actions and
+            rewards. Of a mapping, all names count.
         actions : list of mappings, or mapping of id to mapping; or list of lists
             The actions of an event, as for `rank`. For many events, a list of mappings has the actions of all
             of them, and a list of lists those of each.
 
         Returns
         -------
-        float32[n_actions], or a list with one such array for each event
+        float32[n_actions], float32[n_events, n_actions] or list
+            For many events with one list of actions, a matrix; with a list of lists, a list of one array for
+            each event.
 
         Raises
         ------
@@ -371,7 +378,8 @@ class AutoML(FromLogs):
         Warns
         -----
         UserWarning
-            The frame lacks columns that the model has learnt.
+            The frame lacks columns that the model has learnt. Or a name of a mapping was not learnt, or is
+            missing: once for each of up to 20 names, if all learnt events had the same names.
 
         Examples
         --------
@@ -379,21 +387,23 @@ class AutoML(FromLogs):
         >>> bandit.predict({"user": "tom"}, articles)
         array([0.5, 0.5], dtype=float32)
         >>> bandit.predict([{"user": "tom"}, {"user": "ann"}], articles)
-        [array([0.5, 0.5], dtype=float32), array([0.5, 0.5], dtype=float32)]
+        array([[0.5, 0.5],
+               [0.5, 0.5]], dtype=float32)
         >>> bandit.predict([{"user": "tom"}, {"user": "ann"}], [articles, articles[:1]])
         [array([0.5, 0.5], dtype=float32), array([1.], dtype=float32)]
         """
         has_columns = not isinstance(context, list | tuple | Mapping) and is_frame(context)
         if not (has_columns or isinstance(context, list | tuple)):
-            return self._workspace.predict(self._encoded(context, actions))
+            context, is_row = self._one_context(context, actions)
+            return self._workspace.predict(self._encoded(context, actions, is_row=is_row))
         contexts = list(rows_of(context))
-        lists = lists_of_actions(actions, len(contexts))
+        lists, n_actions = lists_of_actions(actions, len(contexts))
         if has_columns:
-            contexts = learnt_columns(contexts, lists, self._workspace)
+            contexts = self._learnt_columns(contexts, lists)
         events = []
         for index, (each, those) in enumerate(zip(contexts, lists, strict=True)):
             try:
-                events.append(self._encoded(each, those))
+                events.append(self._encoded(each, those, is_row=has_columns))
             except InputError as error:
                 raise InputError(str(error).replace("event:", f"event {index}:", 1)) from None
         pmfs: list[NDArray[np.float32]] = []
@@ -403,17 +413,17 @@ class AutoML(FromLogs):
                     pmfs.append(self._workspace.predict(event))
                 except InputError as error:
                     raise InputError(f"event {index}: {str(error).removeprefix('event: ')}") from None
-        return pmfs
+        return pmfs if n_actions is None else np.array(pmfs, np.float32).reshape(-1, n_actions)
 
-    def explain(self, context: Features, actions: Actions) -> Explanation:
+    def explain(self, context: Features | Shaped, actions: Actions) -> Explanation:
         """Return which features and members moved the predicted reward of each action of an event.
 
         No decision is made or kept.
 
         Parameters
         ----------
-        context : mapping
-            The context, as for `rank`.
+        context : mapping, Series or frame of one row
+            The context, as for `predict`.
         actions : list of mappings, or mapping of id to mapping
             The actions, as for `rank`.
 
@@ -443,7 +453,8 @@ class AutoML(FromLogs):
         >>> [round(each["reward"], 2) for each in found["actions"]]
         [1.0, 0.5]
         """
-        event = self._encoded(context, actions)
+        one, is_row = self._one_context(context, actions)
+        event = self._encoded(one, actions, is_row=is_row)
         found = as_rewards(explain(self._workspace, event))
         if isinstance(actions, Mapping):
             for row, action_id in zip(found["actions"], actions, strict=True):
@@ -458,7 +469,8 @@ class AutoML(FromLogs):
         Parameters
         ----------
         contexts : sequence of mappings or frame
-            Usual contexts, such as some hundred that were learnt; up to 100 of them are used.
+            Usual contexts, such as some hundred that were learnt; up to 100 of them are used. The columns of
+            a frame count as for `predict`.
         actions : list of mappings, or mapping of id to mapping
             The actions, as for `rank`, the same for all contexts.
 
@@ -469,8 +481,8 @@ class AutoML(FromLogs):
             ``values``, and ``predictions``: float64[n_values, n_actions], the mean reward of each action in
             the order of ``labels``, their ids. The size is the largest less the smallest reward in a
             context over these values, as the mean over contexts, of the action for which that is largest.
-            ``user.age`` is the feature age of the namespace user;
-            ``actions.topic`` is one of actions: all actions that have it get the value.
+            ``user.age`` is the feature age of the namespace user; ``actions.topic`` is one of actions: all
+            actions that have it get the value. A namespace of contexts called so is ``context.actions``.
             `onlineauto.pictures.effects` draws it.
 
         Raises
@@ -498,22 +510,61 @@ class AutoML(FromLogs):
         ('user', True)
         """
         rows, listed = list(rows_of(contexts)), list_features(actions)
+        if is_frame(contexts):
+            rows = self._learnt_columns(rows, [listed])
         first = sample_rows(rows)[0]
+        if self._context_names.same >= SURE and not is_frame(contexts):
+            for row in rows:
+                self._context_names.one(row)
 
         def rewards(context: Features, those: list[Any]) -> NDArray[np.float64]:
-            return -predicted_costs(self._workspace, self._encode(copy_context(context), [*those]))
+            with self._lock:
+                return -predicted_costs(self._workspace, self._encode(copy_context(context), [*those]))
 
-        with self._lock:
-            rewards(first, listed)  # rejects actions that are malformed
-            found = effects_of_actions(rewards, rows, listed)
+        rewards(first, listed)  # rejects actions that are malformed
+        found = effects_of_actions(rewards, rows, listed)
         labels = [*actions] if isinstance(actions, Mapping) else [*range(len(listed))]
         return {"predicts": "reward", "features": largest_first(found, outputs=True), "labels": labels}
 
-    def _encoded(self, context: Features, actions: Actions) -> EncodedEvent:
-        """Return an event, encoded, in which the values of identities are names."""
+    def _learnt_columns(
+        self, rows: Sequence[Features], lists: Iterable[Any], *, stacklevel: int = 4
+    ) -> list[dict[str, Any]]:
+        """Return the rows of a frame without the columns that were not learnt as the context."""
+        return learnt_columns(
+            rows,
+            lists,
+            self._workspace,
+            of_context=self._context_names.names,
+            of_actions=self._action_names.names,
+            stacklevel=stacklevel,
+        )
+
+    def _one_context(self, context: Any, actions: Actions) -> tuple[Any, bool]:
+        """Return a context and False, or the learnt columns of a Series or a frame of one row and True."""
+        if isinstance(context, Mapping):
+            return context, False
+        row = mapping_of(context)
+        if row is None and is_frame(context) and context.shape[0] == 1:
+            [row] = rows_of(context)
+        if row is None:
+            return context, False
+        return self._learnt_columns([row], [actions], stacklevel=5)[0], True
+
+    def _encoded(
+        self, context: Features, actions: Actions, *, is_row: bool = False, learns: bool = False
+    ) -> EncodedEvent:
+        """Return an event, encoded; warn of names that were not learnt, except of a row's columns."""
         copied, listed = copy_context(context), list_features(actions)
         if self._left_to_compare:
             self._compare(listed)
+        if learns:
+            return self._encode(copied, listed)
+        known, of_actions = self._context_names, self._action_names
+        if known.same >= SURE and copied.keys() != known.names and not is_row:
+            known.one(copied, stacklevel=5)
+        first = listed[0] if listed and of_actions.same >= SURE else None
+        if type(first) is dict and first.keys() != of_actions.names:
+            of_actions.one(first, stacklevel=5)
         return self._encode(copied, listed)
 
     def _encode(self, copied: dict[str, Any], listed: list[Features]) -> EncodedEvent:
@@ -550,6 +601,11 @@ class AutoML(FromLogs):
             if description:
                 return
         self._tally.add(1.0, loss=cost * predicted / probability)
+        names, of_actions = self._context_names, self._action_names
+        if names.same >= 0 and (names.same < SURE or event.context.keys() != names.names):
+            names.note(event.context)
+        if of_actions.same >= 0 and (of_actions.same < SURE or event.actions[0].keys() != of_actions.names):
+            self._note_actions(event.actions)
 
     # -- waiting decisions -----------------------------------------------------------------------------
 
@@ -606,10 +662,11 @@ class AutoML(FromLogs):
     # -- models ----------------------------------------------------------------------------------------
 
     def _extra_state(self) -> dict[str, Any]:
-        return self._decisions.kept()
+        return super()._extra_state() | self._decisions.kept()
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._decisions = Decisions.restored(state, clock=time.monotonic)
+        super()._restore(state)
 
     @classmethod
     def load(

@@ -21,6 +21,7 @@ from onlineauto.api.numbers import NumberEncoder
 from onlineauto.api.tables import (
     LearntColumns,
     categories_of,
+    check_roles,
     example_of,
     examples_or_blocks,
     frame_rows,
@@ -411,6 +412,7 @@ class SingleLines(AutoModel):
         >>> AutoMLRegressor().fit_table(frame, label="rent").events
         2
         """
+        check_roles(label=label, weight=weight)
         if label is not None and weight is not None and str(label) == str(weight):
             raise InputError(f"label and weight are both the column {str(label)!r}: name two columns")
         if is_arrow(table):

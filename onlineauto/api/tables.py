@@ -142,7 +142,7 @@ def _other_kinds(rows: Iterable[Mapping[Any, Any]], learnt: Mapping[str, str]) -
     return found
 
 
-_SURE: Final = 100
+SURE: Final = 100
 """Number of mappings with the same names after which other names are unusual."""
 _MOST_WARNED: Final = 20
 """Maximum number of names of which a model warns."""
@@ -152,7 +152,8 @@ _MOST_WARNED: Final = 20
 class LearntColumns:
     """The columns of the frames that a model has learnt, and the names that all its mappings have.
 
-    `same` is the number of mappings that had these `names`, -1 once another one had others.
+    `kind` names the features in a warning. `same` is the number of mappings that had these `names`, -1 once
+    another one had others.
     """
 
     features: frozenset[str] = frozenset()
@@ -162,20 +163,25 @@ class LearntColumns:
     kinds: dict[str, str] = field(default_factory=dict)  # Of columns of frames, see `_kinds_of_columns`.
     warned: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)  # Columns whose kind has been warned of.
+    kind: str = "features"
 
     def learn(self, frame: Any, *, without: Iterable[str | None] = ()) -> None:
         """Add the columns of a frame; those of labels and weights are `without`."""
         targets = frozenset(str(name) for name in without if name is not None)
         features = frozenset(names_of_columns(frame)) - targets
-        if self.same and self.names != features:
-            self.forget_names()
-        elif not self.same:
-            self.names, self.same = features, _SURE
+        self.learn_names(features)
         self.features = (self.features | features) - targets
         self.targets = (self.targets | targets) - features
         kinds = _kinds_of_columns(frame, sorted(features))
         self._compare_kinds(kinds, 4)
         self.kinds |= {name: kind * (self.kinds.get(name, kind) == kind) for name, kind in kinds.items()}
+
+    def learn_names(self, names: frozenset[str]) -> None:
+        """Note the names that all rows of a learnt table have."""
+        if self.same and self.names != names:
+            self.forget_names()
+        elif not self.same:
+            self.names, self.same = names, SURE
 
     def learn_targets(self, *names: str | None, features: Iterable[str]) -> None:
         """Add the columns of labels and weights of a dataset with these features."""
@@ -237,7 +243,7 @@ class LearntColumns:
 
     def _differing(self, features: Mapping[Any, Any]) -> frozenset[str]:
         """Return the names that either an event or the learnt mappings have, if these all have the same."""
-        return frozenset(map(str, features)) ^ self.names if features and self.same >= _SURE else frozenset()
+        return frozenset(map(str, features)) ^ self.names if features and self.same >= SURE else frozenset()
 
     def _warn(self, differing: Iterable[str], learnt: frozenset[str], stacklevel: int) -> None:
         """Warn of names that are missing, if they were `learnt`, or else new: once of each."""
@@ -255,7 +261,7 @@ class LearntColumns:
             )
             if names
         ]
-        warnings.warn(f"the names of features: {'; '.join(parts)}", UserWarning, stacklevel=stacklevel)
+        warnings.warn(f"the names of {self.kind}: {'; '.join(parts)}", UserWarning, stacklevel=stacklevel)
 
     def _compare_kinds(self, kinds: Mapping[str, str], stacklevel: int) -> None:
         """Warn once of each column that was learnt as numbers and is now text, or the other way round."""
@@ -278,7 +284,7 @@ class LearntColumns:
             self._warn(differing, self.names, 4)
             return rows
         names = frozenset(names_of_columns(source))
-        if learnt := self.features or (self.names if self.same >= _SURE else frozenset()):
+        if learnt := self.features or (self.names if self.same >= SURE else frozenset()):
             self._warn((names - self.targets) ^ learnt, learnt, 4)
         self._compare_kinds(_other_kinds(rows, self.kinds), 4)
         for name in names & self.targets:
@@ -362,6 +368,17 @@ def example_of(item: Any, where: str) -> TableEvent:
     if isinstance(item, tuple | list) and len(item) in (2, 3):
         return TableEvent(*item)
     return TableEvent(item, 0)  # `_encode` rejects the features
+
+
+def check_roles(**roles: Any) -> None:
+    """Reject labels and weights where `fit_table` takes the names of their columns."""
+    for role, value in roles.items():
+        if getattr(value, "shape", ()) or (is_sequence(value) and not isinstance(value, tuple)):
+            apart = "labels" if role == "label" else "weights"
+            call = "fit(X, y)" if role == "label" else "fit(X, y, sample_weight=…)"
+            raise InputError(
+                f"{role} names a column, and is not {kind_of(value)}; {call} takes {apart} apart"
+            )
 
 
 def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[TableEvent]:

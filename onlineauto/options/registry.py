@@ -627,8 +627,13 @@ class Registry:
         if option is None and self._has_grown():
             return self._find_option(keyword)
         if option is None:
-            raise unknown_option(flag, known=self._by_flag)
+            raise unknown_option(flag, known=self._by_flag, spelling=self._keyword_of)
         return option
+
+    def _keyword_of(self, flag: str) -> str:
+        """Return the keyword of a flag."""
+        option = self._by_flag.get(flag)
+        return flag.lstrip("-") if option is None else option.keyword or option.field
 
     def _configuration(self, supplied: dict[str, Any]) -> Configuration:
         """Return the configuration of the supplied values after all checks."""
@@ -685,8 +690,8 @@ _NEAR: Final = 0.75
 """Minimum similarity, from 0 to 1, of a known flag that the message suggests."""
 
 
-def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
-    """Return the error for a flag that is not in `known`.
+def unknown_option(flag: str, *, known: Collection[str], spelling: Callable[[str], str] = str) -> OptionError:
+    """Return the error for a flag that is not in `known`; `spelling` returns what the user writes for a flag.
 
     Examples
     --------
@@ -703,8 +708,8 @@ def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
         return OptionError(f"{flag} is an option of Vowpal Wabbit that onlineauto does not have{hint}")
     near = difflib.get_close_matches("--" + name.replace("-", "_"), known, n=1, cutoff=_NEAR)
     if near:
-        return OptionError(f"unknown option {flag}; did you mean {near[0]}?")
-    return OptionError(f"unknown option {flag}; `onlineauto learn --help` lists them all")
+        return OptionError(f"unknown option {spelling(flag)}; did you mean {spelling(near[0])}?")
+    return OptionError(f"unknown option {spelling(flag)}; `onlineauto learn --help` lists them all")
 
 
 def _unknown_options(flags: Sequence[str], *, known: Collection[str]) -> OptionError:

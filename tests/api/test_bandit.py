@@ -168,7 +168,9 @@ def test_malformed_features_are_located() -> None:
         bandit.rank(context(0), [])
     with pytest.raises(InputError, match="user"):
         bandit.rank({"user": object()}, ACTIONS)
-    with pytest.raises(InputError, match="the context is a mapping of features, not NoneType"):
+    with pytest.raises(
+        InputError, match=r"the context is a mapping such as \{'user': 'tom'\}, not a NoneType$"
+    ):
         bandit.rank(None, ACTIONS)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="actions are a list or a mapping of features, not str"):
         bandit.rank(context(0), "xyz")  # type: ignore[arg-type]

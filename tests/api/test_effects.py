@@ -149,8 +149,8 @@ def test_effects_of_a_bandit_reject_what_has_none(bandit: AutoML) -> None:
     cases: list[tuple[Any, Any, str]] = [
         ([], ARTICLES, "there are no rows"),
         ({"x": 1}, ARTICLES, "row 0 is .*, not a mapping"),
-        ([{"x": 1}], [], "actions is empty"),
-        ([{"x": 1}], ["a1"], "action 0"),
+        ([{"user": "tom", "hour": 3}], [], "actions is empty"),
+        ([{"user": "tom", "hour": 3}], ["a1"], "action 0"),
     ]
     for contexts, actions, message in cases:
         with pytest.raises(InputError, match=message):

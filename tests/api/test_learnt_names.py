@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from onlineauto import AutoMLClassifier, AutoMLRegressor, InputError
+from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError
 from onlineauto.workspace.model_file import decode_tree, encode_tree
 from tests.api.events import saved
 
@@ -209,7 +209,6 @@ def test_unknown_keys_of_an_event_are_rejected(make: Any) -> None:
     assert make().fit([good | {"weight": 2, "tag": "a"}]).events == 1
 
 
-@pytest.mark.parametrize("columns", [[], {"same": "x"}, {"names": 1}], ids=["list", "text", "number"])
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 @MODELS
 def test_a_column_that_changes_its_kind_warns_once(make: Any, library: str) -> None:
@@ -267,3 +266,101 @@ def test_forged_names_do_not_fit(columns: Any) -> None:
     tree["run"]["api"]["own"]["columns"] = columns
     with pytest.raises(InputError, match="does not fit AutoMLRegressor"):
         AutoMLRegressor.load(b"".join(map(bytes, encode_tree(tree))))
+
+
+ACTIONS = [{"article": "a"}, {"article": "b"}]
+NAMED = {"context": {"user": "tom", "hour": 3}, "actions": ACTIONS, "chosen": 0, "probability": 0.5}
+MISNAMED = [{"id": "a"}, {"id": "b"}]
+
+
+def decided(n: int = 120) -> list[dict[str, Any]]:
+    return [
+        NAMED | {"context": {"user": "tom", "hour": k % 24}, "chosen": k % 2, "reward": 1} for k in range(n)
+    ]
+
+
+def by_log(bandit: AutoML) -> AutoML:
+    columns = {
+        "user": ["tom", "ann"] * 60,
+        "hour": range(120),
+        "article": ["a", "b"] * 60,
+        "p": 0.5,
+        "r": 1.0,
+    }
+    log = pytest.importorskip("pandas").DataFrame(columns)
+    return bandit.fit_table(log, actions="article", probability="p", reward="r")
+
+
+def by_parquet(bandit: AutoML) -> AutoML:
+    table = pytest.importorskip("pyarrow").table(
+        {
+            "user": ["tom", "ann"] * 60,
+            "hour": range(120),
+            "article": ["a", "b"] * 60,
+            "p": [0.5] * 120,
+            "r": [1.0] * 120,
+        }
+    )
+    dataset = pytest.importorskip("pyarrow.dataset").dataset(table)
+    return bandit.fit_table(dataset, actions="article", probability="p", reward="r")
+
+
+def by_decisions(bandit: AutoML) -> AutoML:
+    return bandit.fit(decided())
+
+
+def by_choices(bandit: AutoML) -> AutoML:
+    for event in decided():
+        bandit.learn(bandit.rank(event["context"], ACTIONS), reward=1)
+    return bandit
+
+
+@pytest.mark.parametrize("learnt", [by_log, by_parquet, by_decisions, by_choices])
+def test_a_bandit_warns_once_of_names_that_were_not_learnt(learnt: Any) -> None:
+    bandit, context = learnt(AutoML()), {"user": "tom", "hour": 3}
+    for one in (bandit, AutoML.load(saved(bandit))):
+        assert warned(one.predict, context, ACTIONS) == warned(one.rank, context, ACTIONS) == []
+        assert warned(one.predict, [context | {"article": "a"}], ACTIONS) == [
+            "the names of the context: article was not learnt"
+        ]
+        assert warned(one.predict, context | {"article": "a"}, ACTIONS) == []
+        assert warned(one.rank, {"usr": "tom"}, ACTIONS) == [
+            "the names of the context: hour, user are missing; usr was not learnt"
+        ]
+        assert warned(one.effects, [context, context | {"effect": 1}], ACTIONS) == [
+            "the names of the context: effect was not learnt"
+        ]
+        assert warned(one.explain, context, MISNAMED) == [
+            "the names of actions: article is missing; id was not learnt"
+        ]
+        assert warned(one.predict, context, MISNAMED) == []
+        texts = [warned(one.predict, context | {f"n{i}": 1}, ACTIONS) for i in range(30)]
+        assert sum(map(len, texts)) == 15  # with the five above, 20
+
+
+def test_contexts_with_different_names_warn_of_none() -> None:
+    bandit = by_choices(AutoML())
+    bandit.learn({"user": "tom"}, [{"x": 1}, {"article": "a"}], action=0, probability=0.5, reward=1)
+    lines = AutoML().fit(["shared |user tom\n0:-1:0.5 |article a\n|article b\n"] * 120)
+    few = AutoML().fit(decided(99))
+    for one in (bandit, AutoML.load(saved(bandit)), lines, few):
+        assert warned(one.predict, {"usr": "tom"}, MISNAMED) == []
+
+
+@pytest.mark.parametrize("names", [[], {"context": [1]}, {"actions": {"names": 1}}])
+def test_forged_names_do_not_fit_a_bandit(names: Any) -> None:
+    tree = decode_tree(saved(by_choices(AutoML(live_configs=1))), name="the model")
+    tree["run"]["api"]["own"]["names"] = names
+    with pytest.raises(InputError, match="does not fit AutoML"):
+        AutoML.load(b"".join(map(bytes, encode_tree(tree))))
+
+
+@MODELS
+def test_labels_in_place_of_a_column_are_reported_briefly(make: Any) -> None:
+    message = "^label names a column, and is not a Series; fit.X, y. takes labels apart$"
+    with pytest.raises(InputError, match=message):
+        make(live_configs=1).fit_table(frame(), label=frame().price)
+    with pytest.raises(
+        InputError, match=r"^weight names a column, and is not a list; fit.X, y, sample_weight=…. "
+    ):
+        make(live_configs=1).fit_table(frame(), label="price", weight=[1.0] * 240)

@@ -33,7 +33,7 @@ def test_a_bandit_predicts_a_frame_like_its_rows(convert: Any) -> None:
     assert expected[2][0] < 0.1
     assert np.array_equal(bandit.predict(convert(log), CHOICES), expected)
     assert np.array_equal(bandit.predict(convert(log[["user", "age"]]), [CHOICES] * len(rows)), expected)
-    assert bandit.predict(convert(log[:0]), CHOICES) == []
+    assert bandit.predict(convert(log[:0]), CHOICES).shape == (0, 2)
 
 
 def test_structs_of_a_frame_are_namespaces_of_their_fields() -> None:
@@ -60,7 +60,54 @@ def test_a_frame_without_learnt_columns_is_reported() -> None:
     bandit = AutoML().fit_table(log, **ROLES)
     with pytest.warns(UserWarning, match="the frame lacks columns that were learnt: age$"):
         found = bandit.predict(log[["user", "shown"]], CHOICES)
-    assert np.array_equal(found[0], bandit.predict({"user": "tom"}, CHOICES))
+    with pytest.warns(UserWarning, match="the names of the context: age is missing$"):
+        assert np.array_equal(found[0], bandit.predict({"user": "tom"}, CHOICES))
     message = "no column that was learnt as the context: age, user; there are shown, p"
     with pytest.raises(InputError, match=message):
         bandit.predict(log[["shown", "p"]], CHOICES)
+
+
+def test_one_list_of_actions_gives_a_matrix() -> None:
+    bandit, log = AutoML().fit_table(logged(), **ROLES), logged()
+    for actions in (CHOICES, {"first": CHOICES[0], "second": CHOICES[1]}):
+        pmfs = bandit.predict(log, actions)
+        assert pmfs.shape == (400, 2)
+        assert pmfs.dtype == np.float32
+        assert pmfs.mean(axis=0).sum() == pytest.approx(1)
+    each = bandit.predict(log[:2], [CHOICES, CHOICES[:1]])
+    assert [pmf.shape for pmf in each] == [(2,), (1,)]
+    assert isinstance(bandit.predict(log[:2], [CHOICES, CHOICES]), list)
+
+
+def test_effects_of_a_frame_are_those_of_its_context() -> None:
+    log = logged()
+    bandit = AutoML().fit_table(log, context=["user", "age"], **ROLES)
+    expected = bandit.effects(log[["user", "age"]], CHOICES)
+    found = bandit.effects(log.assign(when=pandas.Timestamp("2026-01-01")), CHOICES)
+    assert {*found["features"]} == {"user", "age", "actions.shown"}
+    assert str(found) == str(expected)
+
+
+def test_a_row_is_an_event_of_its_learnt_columns() -> None:
+    log = logged().assign(when=pandas.Timestamp("2026-01-01"))
+    bandit = AutoML().fit_table(log, context=["user", "age"], **ROLES)
+    context = {"user": "ann", "age": 2}
+    assert log.iloc[2][["user", "age"]].to_dict() == context
+    expected, explained = bandit.predict(context, CHOICES), bandit.explain(context, CHOICES)
+    assert np.array_equal(bandit.predict(log.iloc[2], CHOICES), expected)
+    assert np.array_equal(bandit.predict(log.iloc[2:3], CHOICES), [expected])
+    assert bandit.explain(log.iloc[2], CHOICES) == bandit.explain(log.iloc[2:3], CHOICES) == explained
+    for rows in (log, polars.DataFrame(context)):
+        with pytest.raises(
+            InputError, match=r"such as \{'user': 'tom'\}, not a DataFrame; of a frame: frame"
+        ):
+            bandit.rank(rows, CHOICES)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"not a DataFrame; of a frame: frame\[columns\].iloc\[0\].to_dict"):
+        bandit.explain(log, CHOICES)
+
+
+def test_a_frame_with_misnamed_actions_keeps_the_logged_action_out_of_the_context() -> None:
+    bandit, misnamed = AutoML().fit_table(logged(), **ROLES), [{"id": "a"}, {"id": "b"}]
+    with pytest.warns(UserWarning, match="the names of actions: shown is missing; id was not learnt"):
+        found = bandit.predict(logged()[:8], misnamed)
+    assert np.array_equal(found, bandit.predict(logged()[:8][["user", "age"]], misnamed))

@@ -88,7 +88,7 @@ def test_several_new_actions_share_no_more_than_their_uniform_share() -> None:
 @pytest.mark.parametrize("kind", ARTICLES)
 def test_greedy_choices_of_a_batch_never_take_a_new_action(kind: str) -> None:
     bandit, articles = learnt(kind), {"NEW": NEW[kind], **ARTICLES[kind]}
-    pmfs = bandit.predict(CONTEXTS * 5, [articles] * 20)
+    pmfs = bandit.predict(CONTEXTS * 5, articles)
     assert all(np.argmax(pmf) > 0 for pmf in pmfs)
     assert [bandit.predict(each, articles)[0] for each in CONTEXTS] == [pmf[0] for pmf in pmfs[:4]]
 

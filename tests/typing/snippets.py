@@ -51,7 +51,7 @@ def serve() -> None:
     bandit.rank("tom", [])  # type: ignore[arg-type]
     actions = [{"x": 1}, {"x": 2}]
     assert_type(bandit.predict({"u": 1}, actions), NDArray[np.float32])
-    assert_type(bandit.predict([{"u": 1}], actions), list[NDArray[np.float32]])
+    assert_type(bandit.predict([{"u": 1}], actions), NDArray[np.float32])
     assert_type(bandit.predict([{"u": 1}], [actions]), list[NDArray[np.float32]])
 
 

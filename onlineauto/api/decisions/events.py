@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.api.numbers import as_float
-from onlineauto.errors import EventTypeError, InputError, short_repr
+from onlineauto.errors import EventTypeError, InputError, kind_of, short_repr
 from onlineauto.features.block import DEFAULT
 from onlineauto.formats.mappings.encoded_event import marshal_values
 from onlineauto.formats.mappings.named_event import EVENT_KEYS, refuse_unknown
@@ -41,7 +41,10 @@ Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
 def copy_context(context: Features) -> dict[str, Any]:
     """Return a copy of a context, which the caller may change afterwards."""
     if type(context) is not dict and not isinstance(context, Mapping):
-        raise InputError(f"event: the context is a mapping of features, not {type(context).__name__}")
+        row = "; of a frame: frame[columns].iloc[0].to_dict()" if hasattr(context, "shape") else ""
+        raise InputError(
+            f"event: the context is a mapping such as {{'user': 'tom'}}, not {kind_of(context)}{row}"
+        )
     return context.copy() if type(context) is dict else dict(context)
 
 
@@ -56,34 +59,52 @@ def list_features(actions: Any, *, where: str = "event") -> list[Features]:
     return list(actions.values() if isinstance(actions, Mapping) else actions)
 
 
-def lists_of_actions(actions: Any, n_events: int) -> list[Actions]:
-    """Return the actions of each of many events; a mapping or a list of mappings has those of all."""
-    if isinstance(actions, Mapping):
-        return [actions] * n_events
+def lists_of_actions(actions: Any, n_events: int) -> tuple[list[Actions], int | None]:
+    """Return the actions of each of many events, and the number of actions if one list has those of all."""
     listed: list[Any] = list_features(actions)
-    if listed and all(isinstance(action, Mapping | str) for action in listed):
-        return [listed] * n_events
+    if not isinstance(actions, Mapping) and listed and all(map(_may_be_by_id, listed)):
+        raise InputError(
+            "a list of mappings of mappings may have the actions of each event by id, or the actions of all events: "
+            "give a list of lists, or one mapping of ids for all events"
+        )
+    if isinstance(actions, Mapping) or (listed and all(isinstance(each, Mapping | str) for each in listed)):
+        return [actions if isinstance(actions, Mapping) else listed] * n_events, len(listed)
     if len(listed) != n_events:
         raise InputError(
             f"there are {n_events} contexts, and {len(listed)} lists of actions: give one for each, or a "
             "list of mappings for all"
         )
-    return listed
+    return listed, None
+
+
+def _may_be_by_id(action: Any) -> bool:
+    """Return whether what may be the features of an action may also be actions by id."""
+    return (
+        isinstance(action, Mapping) and action and all(isinstance(each, Mapping) for each in action.values())
+    )
 
 
 def learnt_columns(
-    rows: Sequence[Features], lists: Iterable[Any], workspace: Workspace
+    rows: Sequence[Features],
+    lists: Iterable[Any],
+    workspace: Workspace,
+    *,
+    of_context: Iterable[str],
+    of_actions: Iterable[str],
+    stacklevel: int,
 ) -> list[dict[str, Any]]:
     """Return the rows of a frame without the columns that a workspace has not learnt as the context.
 
-    The columns of the actions are those in `lists`. Warn of learnt columns that the frame lacks.
+    The columns of the actions are those in `lists` and `of_actions`, but not those known to be `of_context`.
+    Warn of learnt columns that the frame lacks.
     """
     with workspace.lock:
         layout, encoded = workspace.layout.state(), workspace.search.of_actions
     learnt = {name.decode("utf-8", "replace") for name in (*layout["known"], *layout["left_out"])}
     different = {id(actions): actions for actions in lists}  # which may be one list, for all rows
     actions: Iterable[Any] = chain.from_iterable(map(list_features, different.values()))
-    keys = {str(name) for action in actions if isinstance(action, Mapping) for name in action}
+    keys = {*of_actions} | {str(name) for action in actions if isinstance(action, Mapping) for name in action}
+    keys -= {*of_context}
     # The namespaces of a struct may be those of its fields, so it is not compared.
     structs = {name for row in rows for name, value in row.items() if isinstance(value, Mapping)}
     names = {name for row in rows[:1] for name in row if (name or DEFAULT.decode()) in learnt} | structs
@@ -96,7 +117,7 @@ def learnt_columns(
         )
     if rows and absent and not structs:
         text = f"the frame lacks columns that were learnt: {', '.join(sorted(absent))}"
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warnings.warn(text, UserWarning, stacklevel=stacklevel)
     return [{name: value for name, value in row.items() if name in names} for row in rows]
 
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from onlineauto.api.base import AutoModel, hide_class_name
 from onlineauto.api.decisions.events import COMPARED, EQUAL_ACTIONS, are_equal, logged_event
 from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.feed import check_frame, count_of
-from onlineauto.api.tables import names_of_columns
+from onlineauto.api.tables import LearntColumns, names_of_columns
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
-from onlineauto.interop.datasets import decisions_in, is_arrow
+from onlineauto.interop.datasets import decisions_in, is_arrow, listed
 from onlineauto.interop.frames import from_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Self
 
     from onlineauto.api.decisions.events import Features
@@ -33,6 +36,14 @@ class FromLogs(AutoModel):
     _measure: ClassVar[str] = "reward"
     _table_call = "fit_table(table, actions=…, probability=…, reward=…), or cost in place of reward"
     _left_to_compare: int = COMPARED
+
+    def __init__(self, options: Mapping[str, Any], *, begin_with: Sequence[str] = ()) -> None:
+        super().__init__(options, begin_with=begin_with)
+        self._begin_names()
+
+    def _begin_names(self) -> None:
+        self._context_names = LearntColumns(kind="the context")
+        self._action_names = LearntColumns(kind="actions")
 
     @property
     def _default_reward(self) -> float | None:
@@ -74,7 +85,11 @@ class FromLogs(AutoModel):
         >>> AutoML().fit([event | {"chosen": 0, "reward": 1, "probability": 0.5}] * 100).events
         100
         """
-        return self._fit(events, progress=progress)
+        before = self._context_names.same
+        self._fit(events, progress=progress)
+        if self._context_names.same == before:  # the events were texts or blocks
+            self._forget_names()
+        return self
 
     def fit_table(
         self,
@@ -121,7 +136,12 @@ class FromLogs(AutoModel):
         named: dict[str, Any] = {"context": context, "actions": actions, "event": event, "choices": choices}
         named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
         if is_arrow(table):
-            return self._fit(decisions_in(table, columns, **named), progress=progress)
+            source = decisions_in(table, columns, **named)
+            self._fit(source, progress=progress)
+            if (described := source.roles) is not None:
+                groups = [described.action] if described.action else described.actions
+                self._learn_names(described.context, groups, described.choices)
+            return self
         check_frame(table, columns, table_call=self._table_call)
         if actions is None or probability is None or (reward is None) == (cost is None):
             names = ", ".join(names_of_columns(table))
@@ -138,7 +158,13 @@ class FromLogs(AutoModel):
             name_columns=features.name_columns,
         )
         n_events = table.shape[0] if event is None else None
-        return self._fit(blocks, progress=progress, n_events=n_events, problems=problems)
+        self._fit(blocks, progress=progress, n_events=n_events, problems=problems)
+        if context is None:
+            roles = (probability, reward, cost, event, weight, *listed(actions))
+            taken = {str(role) for role in roles if role is not None}
+            context = [name for name in names_of_columns(table) if name not in taken]
+        self._learn_names(context, [actions] if isinstance(actions, str) else actions, choices)
+        return self
 
     def join(
         self,
@@ -165,6 +191,7 @@ class FromLogs(AutoModel):
         default = self._default_reward if default_reward is None else default_reward
         joined = Joined(log, rewards, default_reward=default)
         before = self.events
+        self._forget_names()
         self._fit(joined.file(), progress=progress, text_format="dsjson", problems=joined.problems)
         if joined.unmatched:
             warnings.warn(
@@ -187,7 +214,42 @@ class FromLogs(AutoModel):
             problems.locate(ProblemCode.NO_LABEL, number + 1, lacking)
         if self._left_to_compare:
             self._compare(event["actions"])
+        if not lacking and event["actions"] and isinstance(event.get("context"), Mapping):
+            self._context_names.note(event["context"])
+            self._note_actions(event["actions"])
         return event
+
+    def _learn_names(self, context: Iterable[str], actions: Iterable[str], choices: object) -> None:
+        """Note the names of the contexts and the actions of a table; `choices` may have features."""
+        self._context_names.learn_names(frozenset(map(str, context)))
+        sets = {frozenset(map(str, actions))}
+        if isinstance(choices, Mapping):
+            sets = {frozenset(map(str, features)) for features in choices.values()}
+        if len(sets) == 1:
+            self._action_names.learn_names(*sets)
+        else:
+            self._action_names.forget_names()
+
+    def _note_actions(self, actions: Sequence[Any]) -> None:
+        """Count the names of the actions of a learnt event, if all have the same."""
+        if all(isinstance(action, Mapping) and action.keys() == actions[0].keys() for action in actions):
+            self._action_names.note(actions[0])
+        else:
+            self._action_names.forget_names()
+
+    def _forget_names(self) -> None:
+        """Stop comparing names, because those of the events were not read."""
+        self._context_names.forget_names()
+        self._action_names.forget_names()
+
+    def _extra_state(self) -> dict[str, Any]:
+        return {"names": {"context": self._context_names.state(), "actions": self._action_names.state()}}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._begin_names()
+        names = msgspec.convert(state.get("names", {}), dict[str, Any])
+        self._context_names.restore(names.get("context", {}))
+        self._action_names.restore(names.get("actions", {}))
 
     def _compare(self, actions: Sequence[Features]) -> None:
         """Warn, once for a model, if the actions of one of its first events have the same features."""

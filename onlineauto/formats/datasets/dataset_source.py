@@ -366,6 +366,11 @@ class DatasetSource:
         return {"columns": stored, "types": self._learnt}
 
     @property
+    def roles(self) -> DatasetColumns | None:
+        """The roles of the columns that the caller passed, if any."""
+        return self._given
+
+    @property
     def action_names(self) -> tuple[str, ...]:
         """The names of the actions, if they are the same in all events."""
         return () if self._columns is None else tuple(self._columns.choices or ())
