@@ -98,6 +98,7 @@ def test_column_that_a_file_of_a_dataset_lacks_is_null(tmp_path: Path) -> None:
     assert by_dataset.workspace.weights.tobytes() == by_frame.workspace.weights.tobytes()
 
 
+@pytest.mark.filterwarnings("ignore:the names of the context")  # days are learnt, and not predicted
 def test_columns_are_inferred_and_the_bandit_learns(tmp_path: Path) -> None:
     bandit = AutoML().fit_table(ds.dataset(sources(tmp_path)["path"]))
     assert bandit.events == 600

@@ -136,7 +136,7 @@ def test_a_column_is_not_one_event(make: Any) -> None:
     for use in (model.predict, model.explain, lambda features: model.learn(features, 300)):
         with pytest.raises(InputError, match=r"0 is no text; pass a column as frame\[\[name\]\]"):
             use(column)
-    row = column[:2].rename({0: "rooms", 1: "town"})
+    row = frame()[["rooms", "town"]].iloc[0]
     assert model.predict(row) == model.predict(row.to_dict())
 
 

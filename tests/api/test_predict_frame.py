@@ -111,3 +111,18 @@ def test_a_frame_with_misnamed_actions_keeps_the_logged_action_out_of_the_contex
     with pytest.warns(UserWarning, match="the names of actions: shown is missing; id was not learnt"):
         found = bandit.predict(logged()[:8], misnamed)
     assert np.array_equal(found, bandit.predict(logged()[:8][["user", "age"]], misnamed))
+
+
+def test_a_context_keeps_a_column_that_actions_also_have() -> None:
+    bandit, actions = AutoML(seed=1), [{"lang": "de"}, {"lang": "en"}]
+    for i in range(400):
+        user = {"lang": "de" if i % 2 else "en", "hour": i % 24}
+        bandit.learn(user, actions, action=i // 2 % 2, probability=0.5, reward=float(i % 2 != i // 2 % 2))
+    rows = [{"lang": "de", "hour": 3}, {"lang": "en", "hour": 3}]
+    assert np.array_equal(bandit.predict(pandas.DataFrame(rows), actions), bandit.predict(rows, actions))
+
+
+def test_actions_by_id_for_each_event_are_not_taken_for_actions_of_all() -> None:
+    each = [{"a": {"article": "x"}, "b": {"article": "y"}}] * 2
+    with pytest.raises(InputError, match="give a list of lists, or one mapping of ids for all events"):
+        AutoML().predict([{"user": "tom"}, {"user": "ann"}], each)

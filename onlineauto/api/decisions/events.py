@@ -64,8 +64,8 @@ def lists_of_actions(actions: Any, n_events: int) -> tuple[list[Actions], int | 
     listed: list[Any] = list_features(actions)
     if not isinstance(actions, Mapping) and listed and all(map(_may_be_by_id, listed)):
         raise InputError(
-            "a list of mappings of mappings may have the actions of each event by id, or the actions of all events: "
-            "give a list of lists, or one mapping of ids for all events"
+            "a list of mappings of mappings may have the actions of each event by id, or those of all "
+            "events: give a list of lists, or one mapping of ids for all events"
         )
     if isinstance(actions, Mapping) or (listed and all(isinstance(each, Mapping | str) for each in listed)):
         return [actions if isinstance(actions, Mapping) else listed] * n_events, len(listed)
@@ -79,9 +79,8 @@ def lists_of_actions(actions: Any, n_events: int) -> tuple[list[Actions], int | 
 
 def _may_be_by_id(action: Any) -> bool:
     """Return whether what may be the features of an action may also be actions by id."""
-    return (
-        isinstance(action, Mapping) and action and all(isinstance(each, Mapping) for each in action.values())
-    )
+    is_full = isinstance(action, Mapping) and len(action) > 0
+    return is_full and all(isinstance(each, Mapping) for each in action.values())
 
 
 def learnt_columns(
