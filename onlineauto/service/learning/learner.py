@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from onlineauto.engine.search.journal import Journal
+from onlineauto.engine.stream.validity import unknown_names
 from onlineauto.errors import InputError, OnlineautoError, OptionError
+from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.learners.options import CbOptions
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings, Skipped, replay, skipped_at
@@ -376,6 +378,8 @@ class LogLearner:
                 "a service cannot rank with a model of --vw_exact, as convert makes of one of Vowpal Wabbit: "
                 "put the file of AutoML(hash_bits=…).warm_start(…, namespaces=[…]).save(…)"
             )
+        if workspace.configuration[FeatureOptions].names == "unknown":
+            raise unknown_names()
         return workspace, stored
 
     def keep(self) -> str:
