@@ -136,6 +136,10 @@ def test_a_model_of_vw_does_not_get_into_a_service_but_its_warm_start_does(tmp_p
         loop.put_model("put-vw", unnamed.getvalue(), ignore_completion)
     with pytest.raises(OptionError, match=r"cannot rank with a model of --vw_exact.*warm_start"):
         loop.put_model("put-vw", exact.getvalue(), ignore_completion)
+    with pytest.raises(OptionError, match=r"cannot rank with a model of --vw_exact.*warm_start"):
+        Loop(tmp_path / "4", REGISTRY.parse("--cb_explore_adf --automl 4"), clock=lambda: now[0]).put_model(
+            "put-vw", exact.getvalue(), ignore_completion
+        )
     loop.learner.models.put("put-vw", exact.getvalue())  # a file that was copied into the folder
     with pytest.raises(OptionError, match="cannot rank"):
         loop.start_canary("put-vw", 0.5, ignore_completion)
