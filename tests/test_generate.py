@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from onlineauto.engine.ensemble.registry import MEMBERS
+from onlineauto.explorers.quirks import ExploringQuirks
 from onlineauto.options.vw_names import NAMES
 from onlineauto.workspace.option_types import LearnerOptions, Options
 from onlineauto.workspace.options import REGISTRY
 from tools.generate import GENERATED, ROOT, between, main, member_table, option_tables
-from tools.tables import vw_flags
+from tools.tables import explorer_quirks, vw_flags
 
 MARKED = "# Title\n<!-- {0}:begin -->\nold\n<!-- {0}:end -->\nrest\n"
 
@@ -56,6 +57,15 @@ def test_the_page_of_flags_has_every_flag_of_vw_once() -> None:
     rows = [re.sub(r"^\| (`.*?`) .*", r"\1", line) for line in vw_flags()]
     flags = re.findall(r"`--([\w-]+)`", "\n".join(rows))
     assert sorted(flags) == sorted(NAMES)
+
+
+def test_every_quirk_of_explorers_has_a_row_with_its_flags() -> None:
+    rows = [line.split(" | ") for line in explorer_quirks()][2:]
+    assert len(rows) == len(ExploringQuirks._fields)
+    for flags, text in rows:
+        assert re.fullmatch(r"\| `--\w+( --\w+)?`(, `--\w+`)*", flags)
+        assert "VW" in text
+        assert "ative mode" in text
 
 
 def test_no_page_needs_sphinx_for_its_content() -> None:

@@ -18,7 +18,7 @@ from onlineauto.engine.records.ensemble import MOST_ACTIONS
 from onlineauto.options import options_of, title_of
 from onlineauto.workspace.options import REGISTRY
 from tools.public_api import public_api
-from tools.tables import input_messages, journal_lines, vw_flags
+from tools.tables import explorer_quirks, input_messages, journal_lines, vw_flags
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -116,6 +116,7 @@ GENERATED: Final[dict[str, Callable[[str], str]]] = {
     "docs/reference/members.md": member_table,
     "docs/reference/journal.md": _table_of("journal", journal_lines),
     "docs/reference/input-messages.md": _table_of("messages", input_messages),
+    "docs/reference/exact-mode.md": _table_of("explorers", explorer_quirks),
     "docs/reference/vw-flags.md": _table_of("flags", vw_flags),
     "onlineauto/workspace/option_types.py": option_types,
     "tools/public_api.txt": public_api,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from onlineauto.cli import hints
 from onlineauto.engine.search.journal import Bounds, End, Entry, JournalHead
+from onlineauto.explorers import quirks
 from onlineauto.formats.lines.diagnostics import ProblemCode, make_diagnostic
 from onlineauto.options.vw_names import INSTEAD, NAMES, NO_EFFECT
 from onlineauto.workspace.options import REGISTRY
@@ -34,6 +37,8 @@ def vw_flags() -> Iterator[str]:
     aliases = {alias for option in ours.values() for alias in option.aliases}
     same = [name for name in NAMES if name in ours or name in aliases]
     missing = [name for name in NAMES if name not in same and name not in NO_EFFECT]
+    quirky = {name for flags, _ in _quirks() for name in re.findall(r"--(\w+)", flags)}
+    differing = [name for name in same if name in quirky]
     yield "## Rejected, with a substitute"
     yield ""
     yield "| flag | instead |"
@@ -42,14 +47,35 @@ def vw_flags() -> Iterator[str]:
         if name in INSTEAD:
             yield f"| `--{name}` | {INSTEAD[name].replace(_SERVE, f'[{_SERVE}](../guides/service.md)')} |"
     for title, names in (
-        ("The same", same),
+        ("The same", [name for name in same if name not in quirky]),
+        ("The same in exact mode only", differing),
         ("Accepted without effect", sorted(NO_EFFECT)),
         ("Rejected", [name for name in missing if name not in INSTEAD]),
     ):
         yield ""
         yield f"## {title}"
         yield ""
+        if names[:1] == differing[:1]:
+            yield "[Exact mode](exact-mode.md#explorers) says what native mode does instead."
+            yield ""
         yield ", ".join(f"`--{name}`" for name in names)
+
+
+def explorer_quirks() -> Iterator[str]:
+    """Yield a table of what the explorers of exact mode do otherwise than those of native mode."""
+    yield "| with | difference |"
+    yield "| --- | --- |"
+    yield from (f"| {flags} | {text} |" for flags, text in _quirks())
+
+
+def _quirks() -> Iterator[tuple[str, str]]:
+    """Yield the flags of each quirk of the explorers and its text, from the docstrings of their fields."""
+    tree = ast.parse(Path(quirks.__file__).read_text(encoding="utf-8"))
+    fields = next(node for node in tree.body if isinstance(node, ast.ClassDef)).body[1:]
+    for docstring in fields[1::2]:
+        text = ast.literal_eval(docstring.value)  # type: ignore[attr-defined]
+        flags, _, text = " ".join(text.replace("``", "`").split()).partition(": ")
+        yield flags, text[0].upper() + text[1:]
 
 
 def input_messages() -> Iterator[str]:

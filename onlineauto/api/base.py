@@ -384,6 +384,7 @@ class AutoModel:
         namespaces : iterable of str, optional
             The full names of the namespaces of the events. Vowpal Wabbit saves interactions by letters only,
             so its models need them: ``-q UA`` becomes the interactions of all names that begin with U and A.
+            To read dicts or JSON, such a model also needs the option ``names`` of this class.
 
         Raises
         ------

@@ -95,10 +95,8 @@ def _summary(inspection: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         who = (inspection["predicted_by"] or {"who": "champion"})["who"]
         yield "kind", f"{'the champion alone' if who == 'champion' else _PREDICTORS[who]}, to predict with"
     passes = learnt["passes"]
-    yield (
-        "trained on",
-        f"{learnt['weight_of_events']:,g} events (sum of weights), {passes} pass{'es' * (passes != 1)}",
-    )
+    of_passes = "" if passes is None else f", {passes} pass{'es' * (passes != 1)}"
+    yield "trained on", f"{learnt['weight_of_events']:,g} events (sum of weights){of_passes}"
     yield "weights", f"{learnt['weights']} that are not 0"
     yield "labels", "from {:g} to {:g}".format(*learnt["label_range"])
     if origin := learnt["cost_origin"]:
@@ -214,6 +212,8 @@ def run(configuration: Configuration) -> int:
     if "numbers" in run.get("api", {}).get("own", {}):
         content["file"]["scaled_by"] = str(run["api"].get("class"))
     content |= inspection(workspace, names=names, top=options.largest)
+    if is_vw:  # Vowpal Wabbit does not count the passes of a run without --passes
+        content["learnt"]["passes"] = None
     lane = workspace.learner.champion_lane()
     unnamed = {weight["number"] - lane: weight for weight in content["top_weights"] if not weight["name"]}
     if unnamed:

@@ -29,6 +29,7 @@ from onlineauto.engine.options.registry import ModelOptions, OutputOptions, Part
 from onlineauto.engine.report.predictions import STDOUT
 from onlineauto.engine.stream.source import event_rules, read_blocks, rules_of
 from onlineauto.errors import InputError, OptionError, install_hint
+from onlineauto.features.block import NAME_RULES
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.file import BlockReader, block_writer
 from onlineauto.formats.datasets.files import is_dataset
@@ -122,7 +123,8 @@ def _is_current(path: Path, data: tuple[str, ...], configuration: Configuration)
     try:
         reader, names = BlockReader(source), configuration[FeatureOptions].names
         reader.check_rules(rules_of(configuration))
-        if names != reader.rules.get("names", "any") or names == "columns":  # identities may be new
+        known = names if names in NAME_RULES else "any"
+        if known != reader.rules.get("names", "any") or known == "columns":  # identities may be new
             return False
     except InputError:
         return False
@@ -153,7 +155,7 @@ class _Writing:
             yield from read_blocks(self._path, configuration, problems)
             return
         names = configuration[FeatureOptions].names
-        rules = rules_of(configuration) | ({} if names == "any" else {"names": names})
+        rules = rules_of(configuration) | ({"names": names} if names in NAME_RULES else {})
         with block_writer(self._path, rules=rules) as writer:
             for block in read_blocks(source, configuration, problems):
                 writer.write(block)

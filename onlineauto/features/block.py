@@ -39,6 +39,8 @@ numbers are names, and "number_columns" those with other numbers, as far as they
 """
 
 NAMES: Final = frozenset(("names", "name_columns", "number_columns"))
+NAME_RULES: Final = ("vw", "columns")
+"""The known rules of names; a model without one has "any", or "unknown" if it is of Vowpal Wabbit."""
 """Rules of a block by which names were made; they may change within a stream."""
 
 UNLABELLED = np.float32(np.finfo(np.float32).max)

@@ -38,10 +38,11 @@ class FeatureOptions:
     names: str = option(
         "any",
         "How a string of JSON becomes a name: as in Vowpal Wabbit, usertom (vw), or as in dicts, frames and "
-        "Parquet, user=tom (columns). With any, a model keeps the rule that it learns first.",
+        "Parquet, user=tom (columns). With any, a model keeps the rule that it learns first. A model of "
+        "Vowpal Wabbit does not record its rule: its names are unknown unless this option is given.",
         vw=False,
         keep=True,
-        choices=("any", "vw", "columns"),
+        choices=("any", "vw", "columns", "unknown"),
     )
     name_columns: tuple[str, ...] = option(
         (),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from onlineauto.errors import InputError
+from onlineauto.features.block import NAME_RULES
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.mappings.identities import MOST_NUMBERS, identity, named, numbers_in
 from onlineauto.formats.mappings.name_hashes import NameHashes
@@ -179,7 +180,7 @@ def follow_names(reader: JsonReader, rules: EventRules) -> None:
     explicit = ExplicitNames(log=log, hash_seed=rules.hash_seed, identities=rules.identities)
     if rules.names == "columns":
         reader.rewrite_by(explicit)
-    if rules.names != "any":
+    if rules.names in NAME_RULES:
         reader.read_by = {**reader.read_by, "names": rules.names, "name_columns": tuple(rules.identities)}
     if rules.native:
         reader.looks_for_names = partial(_look_for_names, log=log, rewritten=explicit.numbers)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import re
 import stat
 from contextlib import nullcontext
 from pathlib import Path
@@ -24,7 +25,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 import numpy as np
 
-from onlineauto.errors import InputError, OutputError
+from onlineauto.errors import InputError, OutputError, short_repr
+from onlineauto.formats.blocks.file import BEGIN
 from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.state.codec import align, describe, restore_tree
 
@@ -48,6 +50,9 @@ HEAD = np.dtype(
 )
 """The head, which follows the magic: 24 bytes."""
 
+VW_BEGIN = re.compile(rb"(?s)[\x06-\x0c]\0\0\0(\d+\.\d+\.\d+)\0")
+"""The beginning of a model file of Vowpal Wabbit, version 7 or later."""
+_HEAD_BYTES = 24
 _DIGEST = hashlib.sha256().digest_size
 _BEGIN = len(MAGIC) + HEAD.itemsize
 
@@ -68,10 +73,7 @@ def encode_tree(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
 def decode_tree(data: bytes | mmap.mmap, *, name: str) -> State:
     """Return the tree of a file; its arrays are read-only views of the same memory."""
     if data[: len(MAGIC)] != MAGIC:
-        raise InputError(
-            f"{name} is not a model file of onlineauto: read one of Vowpal Wabbit with "
-            "onlineauto.interop.read_vw_model, or convert it with `onlineauto convert`"
-        )
+        raise InputError(_foreign(data[:_HEAD_BYTES], name))
     if len(data) < _BEGIN + _DIGEST:
         raise InputError(f"{name} is a model file that was cut off")
     head = np.frombuffer(data, HEAD, count=1, offset=len(MAGIC))[0]
@@ -95,6 +97,18 @@ def decode_tree(data: bytes | mmap.mmap, *, name: str) -> State:
         return dict(tree.items())
     except (msgspec.DecodeError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{name} is not a model file that this program understands: {error}") from None
+
+
+def _foreign(head: bytes, name: str) -> str:
+    """Return the message about a file, with these first bytes, that is no model of onlineauto."""
+    if vw := VW_BEGIN.match(head):
+        return (
+            f"{name} is a model of Vowpal Wabbit {vw[1].decode()}: to search with it or serve it, save "
+            "AutoML(names=…).warm_start(…, namespaces=[…]); to continue it unchanged, read it with "
+            "onlineauto.interop.read_vw_model, or convert it with `onlineauto convert`"
+        )
+    kind = "it is a file of blocks" if head.startswith(BEGIN) else f"it begins with {short_repr(head)}"
+    return f"{name} is not a model file of onlineauto: {kind if head else 'it is empty'}"
 
 
 def read_file(path: str | os.PathLike[str]) -> State:

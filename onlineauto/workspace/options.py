@@ -32,6 +32,8 @@ extend_by_members(REGISTRY)
 
 def parse_given_options(configuration: Configuration | str | None, **keywords: Any) -> Configuration:
     """Return the options of a caller: parsed ones, a text as on a command line, or keywords."""
+    if "arg_list" in keywords or isinstance(configuration, list | tuple):
+        raise OptionError("a list of words is no configuration: join it, as Workspace(shlex.join(words))")
     if configuration is not None and keywords:
         raise OptionError("options go either into the configuration or into keywords, not into both")
     if isinstance(configuration, Configuration):

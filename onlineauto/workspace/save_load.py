@@ -176,7 +176,7 @@ def with_changed_options(stored: Configuration, configuration: Configuration, *,
         if option.name not in configuration.supplied:
             continue
         value, before = configuration.get(option.name), stored.get(option.name)
-        overridden = option.override or option.name in replaced
+        overridden = option.override or option.name in replaced or before == "unknown"  # names
         if option.keep and value != before and not overridden:
             nothing = before is None or before is False or before == ()
             before_text = flag_text(option.flag, before)

@@ -23,7 +23,7 @@ from onlineauto.features.interactions import compile_products, parse_full_names,
 from onlineauto.features.layout import StreamLayout
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.formats.options import InputOptions
+from onlineauto.formats.options import TEXT, InputOptions, format_of
 from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEIGHT, T, W
 from onlineauto.learners.model import adopt_sizes, apply_penalties, read_cells, write_cells
 from onlineauto.learners.options import LossOptions, UpdateOptions
@@ -158,7 +158,10 @@ def warm_start(
         _check_names(source, names, name, is_full=bool(full))
         config, champion = _config(workspace, source, sorted(names)), _champion_of(source)
     with workspace.lock:
-        workspace.follow_names(source.name_rules)
+        rules = source.name_rules
+        if source.layout.bytewise and not rules and workspace.configuration[FeatureOptions].names == "any":
+            rules = {"names": "unknown"}
+        workspace.follow_names(rules)
         begin_with(workspace, config, namespaces=names)
         _copy_champion(workspace, champion)
         workspace.unseen_namespaces = full
@@ -207,6 +210,8 @@ def search_from(source: Workspace, configuration: Configuration, *, name: str = 
     stored = [option.name for option in REGISTRY.options if option.keep and option.name in start.supplied]
     options = {option: start.get(option) for option in stored if option not in left}
     options |= {option: configuration.get(option) for option in configuration.supplied}
+    if options.get("names") == "unknown" and format_of(configuration) is not TEXT:
+        options["names"] = "vw"
     workspace = Workspace(configuration=REGISTRY.from_keywords(**options))
     namespaces = _first_namespaces(workspace.configuration) if source.layout.bytewise else []
     warm_start(workspace, source, namespaces=namespaces, name=name)

@@ -30,9 +30,9 @@ from onlineauto.engine.stream.source import (
     rules_of,
     with_datasets,
 )
-from onlineauto.engine.stream.validity import check_rules, first_invalid_event
+from onlineauto.engine.stream.validity import check_names, check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
-from onlineauto.features.block import NAMES
+from onlineauto.features.block import NAME_RULES, NAMES
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics, json_hint
 from onlineauto.formats.lines.event_source import EndlessSource
@@ -237,7 +237,7 @@ class Workspace(Locked):
     def name_rules(self) -> Rules:
         """The rule by which the names of this model were made, as blocks have it; empty if unknown."""
         names: Any = {name: self.configuration.get(name) for name in ("names", "name_columns")}
-        return names | {"number_columns": (*self._number_columns,)} if names["names"] != "any" else {}
+        return names | {"number_columns": (*self._number_columns,)} if names["names"] in NAME_RULES else {}
 
     def check_block(self, block: Block, *, learns: bool = False) -> None:
         """Compare the rules of a block with those of this model; record new ones if it `learns`."""
@@ -246,7 +246,11 @@ class Workspace(Locked):
 
     def follow_names(self, rules: Rules, *, learns: bool = True) -> None:
         """Record the rule, the identities and the numbers of events, or compare them with the model's."""
-        if rules is self._followed or NAMES.isdisjoint(rules) or dialect_of(self.configuration) is not NATIVE:
+        if rules is self._followed or NAMES.isdisjoint(rules):
+            return
+        if dialect_of(self.configuration) is not NATIVE:
+            if rules.get("names") == "columns":
+                check_names(self.configuration[FeatureOptions].names, "columns")
             return
         with self._lock:
             before = self.configuration

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,53 @@ def test_a_model_of_vw_decides_at_once_as_well_as_it_has_learnt(tmp_path: Path) 
     write_vw_model(scaled, path)
     bandit = AutoML().warm_start(path, namespaces=["user", "article"])
     assert bandit.workspace.predict(event)[best] > 0.8
+
+
+def _model_of_vw(path: Path, names: str) -> None:
+    """Write a model of VW that has learnt JSON (vw), or text with user=a (columns)."""
+    made = Workspace(cb_explore_adf=True, vw_exact=True, quadratic="UP", json=names == "vw")
+    for user, page in [*product("ab", "xy")] * 40:
+        cost = -float(user + page in ("ax", "by"))
+        if names == "vw":
+            label = {"_label_cost": cost, "_label_probability": 0.5, "_labelIndex": "xy".index(page)}
+            row = label | {"User": {"user": user}, "_multi": [{"Page": {"page": each}} for each in "xy"]}
+            made.learn(json.dumps(row))
+        else:
+            labels = {page: f"0:{cost}:0.5 "}
+            pages = "".join(f"{labels.get(each, '')}|Page page={each}\n" for each in "xy")
+            made.learn(f"shared |User user={user}\n{pages}")
+    write_vw_model(made, path)
+
+
+@pytest.mark.parametrize("names", ["vw", "columns"])
+def test_dicts_need_the_rule_by_which_vw_made_names(tmp_path: Path, names: str) -> None:
+    path = tmp_path / "vw.model"
+    _model_of_vw(path, names)
+    actions = [{"Page": {"page": "x"}}, {"Page": {"page": "y"}}]
+    contexts = [{"User": {"user": user}} for user in "ab"]
+    bandit = AutoML().warm_start(path, namespaces=["User", "Page"])
+    again = AutoML.load(saved(bandit))
+    exact = read_vw_model(path)
+    for model in (bandit, again):
+        with pytest.raises(InputError, match=r"does not record how its names were made: .*names='vw'"):
+            model.rank(contexts[0], actions)
+        with pytest.raises(InputError, match="does not record how its names were made"):
+            model.workspace.predict({"context": contexts[0], "actions": actions})
+        with pytest.raises(InputError, match="does not record how its names were made"):
+            model.fit(json.dumps({**contexts[0], "_multi": actions}).encode() + b"\n")
+    with pytest.raises(InputError, match="does not record how its names were made"):
+        exact.predict({"context": contexts[0], "actions": actions})
+    with pytest.raises(InputError, match="names of Vowpal Wabbit's JSON"):
+        read_vw_model(path, json=True).predict({"context": contexts[0], "actions": actions})
+    known = AutoML(names=names).warm_start(path, namespaces=["User", "Page"])
+    exact = read_vw_model(path, names=names, json=True)
+    for best, context_ in enumerate(contexts):
+        text = json.dumps({**context_, "_multi": actions})
+        assert exact.predict(text).argmax() == best
+        if names == "columns":
+            assert known.workspace.predict({"context": context_, "actions": actions}).argmax() == best
+            loaded = Workspace.load(saved(again), json=True, names=names)
+            assert loaded.predict(text).argmax() == best
 
 
 def test_a_declared_namespace_that_no_event_has_is_reported(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from onlineauto.cli.outputs import Saving
 from onlineauto.errors import InputError
+from onlineauto.interop import write_vw_model
+from onlineauto.workspace.conversion import convert
 from onlineauto.workspace.workspace import Workspace
 from tests.cli.conftest import Command
 from tests.property.model_draws import draw_stream
@@ -252,8 +254,23 @@ def test_a_fatal_line_keeps_the_events_before_it(run: Command, log: Path, tmp_pa
 
 
 def test_a_file_that_is_not_a_model_is_rejected(log: Path) -> None:
-    with pytest.raises(InputError, match="not a model file of onlineauto: read one of Vowpal Wabbit with "):
+    with pytest.raises(InputError, match="not a model file of onlineauto: it begins with b'"):
         Workspace.load(log)
+    blocks, of_vw = log.with_name("log.blocks"), log.with_name("vw.model")
+    convert(log, blocks)
+    with pytest.raises(InputError, match="not a model file of onlineauto: it is a file of blocks"):
+        Workspace.load(blocks)
+    write_vw_model(Workspace(), of_vw)
+    with pytest.raises(InputError, match=r"is a model of Vowpal Wabbit 9.11.9: .*AutoML\(names=…\)"):
+        Workspace.load(of_vw)
+
+
+def test_passes_of_a_model_of_vw_are_unknown(run: Command, log: Path) -> None:
+    model = Workspace().fit(log)
+    write_vw_model(model, log.with_name("vw.model"))
+    model.save(log.with_name("our.model"))
+    assert "pass" not in run("inspect vw.model").out
+    assert ", 1 pass\n" in run("inspect our.model").out
 
 
 def test_a_search_begins_with_a_model_that_did_not_search(run: Command, log: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +13,9 @@ from onlineauto.engine.loop.semantics import NATIVE, Semantics
 from onlineauto.engine.records.quirks import NO_QUIRKS
 from onlineauto.exact.semantics import EXACT
 from onlineauto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_exact_mode_differs_in_everything_that_is_declared() -> None:
@@ -36,3 +40,14 @@ def test_copies_are_the_same_object(semantics: Semantics) -> None:
 @pytest.mark.parametrize("semantics", [NATIVE, EXACT], ids=["native", "exact"])
 def test_flags_make_a_workspace_of_the_same_semantics(semantics: Semantics) -> None:
     assert Workspace(**semantics.flags).semantics is semantics
+
+
+@pytest.mark.parametrize("as_event", [str, str.encode, lambda text: [text]])
+def test_json_without_its_option_is_reported(as_event: Callable[[str], Any]) -> None:
+    exact, event = Workspace(vw_exact=True), as_event('{"_label":1,"a":{"x":2}}')
+    for use in (exact.predict, exact.learn):
+        with pytest.warns(UserWarning, match="this looks like JSON, and is read as text, .* add json=True"):
+            use(event)
+    with pytest.warns(UserWarning, match="this looks like JSON"):
+        exact.fit(b'{"_label":1,"a":{"x":2}}\n')
+    Workspace(vw_exact=True, json=True).predict(event)

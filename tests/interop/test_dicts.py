@@ -107,6 +107,7 @@ def test_features_of_each_kind_of_value() -> None:
     ("event", "message"),
     [
         ({"actions": [{}], "chosne": 0}, "unknown key 'chosne'; did you mean chosen?"),
+        ({"user": {}, "_multi": []}, "unknown key 'user'; give {'context': …, 'actions': […]}, or pass json"),
         ({"zzz": 0}, "unknown key 'zzz'; an event has context, actions"),
         ({"actions": []}, "actions is empty"),
         ({"actions": [{}], "chosen": 1, "cost": 1, "probability": 1}, "chosen is 1, and there are 1 actions"),

@@ -175,7 +175,7 @@ def test_options_that_go_together(words: str) -> None:
         ("--cb 3 --cb_adf", "--cb and --cb_adf exclude each other"),
         ("--cb_explore 3 --cb_explore_adf", "--cb_explore and --cb_explore_adf exclude each other"),
         ("--cb_explore 3 --ccb_explore_adf", "--cb_explore and --ccb_explore_adf exclude each other"),
-        ("--cb_adf -r scores", "--raw_predictions is for single-line learning, not for --cb_adf"),
+        ("--cb_adf -r scores", "--raw_predictions is for single-line learning, not for --cb_adf: in Python,"),
         (
             "--automl --cb_adf --search epsilon",
             "--search cannot have epsilon: logged rewards always favour less exploration, because",

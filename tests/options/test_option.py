@@ -148,6 +148,14 @@ def test_keywords(keywords: dict[str, object], expected: dict[str, object]) -> N
     [
         ({"epsilom": 0.1}, "unknown option epsilom; did you mean epsilon?"),
         ({"n_estimators": 3}, "unknown option n_estimators; did you mean estimator?"),
+        (
+            {"metrics": "m"},
+            "--metrics is an option of Vowpal Wabbit that onlineauto does not have: `--extra_metrics",
+        ),
+        (
+            {"audit_regressor": "m"},
+            "--audit_regressor is an option of Vowpal Wabbit that onlineauto does not have: `onlineauto",
+        ),
         ({"affix": 2}, "--affix is an option of Vowpal Wabbit that onlineauto does not have"),
         ({"affix": "2"}, "--affix is an option of Vowpal Wabbit that onlineauto does not have"),
         ({"epsilon": "0.1"}, "--epsilon cannot be '0.1'; it takes a number from 0 to 1"),

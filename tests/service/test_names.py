@@ -127,11 +127,19 @@ def test_a_model_of_json_refuses_dicts_and_a_model_of_dicts_reads_json(bandit: A
 def test_a_model_of_vw_does_not_get_into_a_service_but_its_warm_start_does(tmp_path: Path) -> None:
     """A service cannot rank with a model of --vw_exact, which changes when it predicts."""
     options, now, exact, native = REGISTRY.parse("--cb_explore_adf"), [1.7e9], io.BytesIO(), io.BytesIO()
+    unnamed = io.BytesIO()
     Workspace("--cb_explore_adf --dsjson --vw_exact -q ua").save(exact)
-    AutoML(hash_bits=18).warm_start(exact.getvalue(), namespaces=["user", "arm"]).save(native)
+    AutoML(hash_bits=18, names="vw").warm_start(exact.getvalue(), namespaces=["user", "arm"]).save(native)
     loop = Loop(tmp_path, options, clock=lambda: now[0])
+    AutoML(hash_bits=18).warm_start(exact.getvalue(), namespaces=["user", "arm"]).save(unnamed)
+    with pytest.raises(InputError, match=r"does not record how its names were made: .*--names vw"):
+        loop.put_model("put-vw", unnamed.getvalue(), ignore_completion)
     with pytest.raises(OptionError, match=r"cannot rank with a model of --vw_exact.*warm_start"):
         loop.put_model("put-vw", exact.getvalue(), ignore_completion)
+    with pytest.raises(OptionError, match=r"cannot rank with a model of --vw_exact.*warm_start"):
+        Loop(tmp_path / "4", REGISTRY.parse("--cb_explore_adf --automl 4"), clock=lambda: now[0]).put_model(
+            "put-vw", exact.getvalue(), ignore_completion
+        )
     loop.learner.models.put("put-vw", exact.getvalue())  # a file that was copied into the folder
     with pytest.raises(OptionError, match="cannot rank"):
         loop.start_canary("put-vw", 0.5, ignore_completion)

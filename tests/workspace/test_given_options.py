@@ -45,12 +45,14 @@ def test_an_explorer_includes_the_bandit_that_it_explores_with(kind: str) -> Non
     [
         (TEXT, {"epsilon": 0.2}, "not into both"),
         (REGISTRY.parse(TEXT), {"epsilon": 0.2}, "not into both"),
+        (["--cb_explore_adf"], {}, r"Workspace\(shlex.join\(words\)\)"),
+        (None, {"arg_list": ["--cb_explore_adf"]}, r"Workspace\(shlex.join\(words\)\)"),
         ({"epsilon": 0.2}, {}, r"^\{'epsilon': 0.2\} has no options; give keywords, or a text"),
         ("--epsilon 2", {}, "epsilon"),
         ("--no_such", {}, "unknown option --no_such"),
         ("-f model.oam", {}, "final_regressor is for the command line; save takes the file"),
     ],
-    ids=["text", "parsed", "mapping", "range", "unknown", "command line"],
+    ids=["text", "parsed", "words", "arg_list", "mapping", "range", "unknown", "command line"],
 )
 def test_others_are_refused(given: Any, keywords: dict[str, Any], why: str) -> None:
     with pytest.raises(OptionError, match=why):

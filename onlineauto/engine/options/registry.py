@@ -318,7 +318,10 @@ def check_bandit(configuration: Configuration) -> None:
     if len(kinds) > 1:
         raise OptionError(f"{kinds[0]} and {kinds[1]} exclude each other")
     if kinds and "raw_predictions" in configuration.supplied:
-        raise OptionError(f"--raw_predictions is for single-line learning, not for {kinds[0]}")
+        raise OptionError(
+            f"--raw_predictions is for single-line learning, not for {kinds[0]}: in Python, "
+            "onlineauto.interop.explanation.explain has the scores of the actions of an event"
+        )
 
 
 def check_lags(configuration: Configuration) -> None:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 Spans = tuple[tuple[str, tuple[tuple[str | int, float], ...]], ...]
 """Namespaces in order, each with the names and values of its features; a number in a list has its index."""
 
+_JSON_KEYS = frozenset(("_multi", "_slots", "_label", "_label_cost"))
+"""Keys of Vowpal Wabbit's JSON that no event has."""
 _SMALL = 2.0**-126
 """The smallest normal float32: numbers from it on have the full precision."""
 _WHOLE = 1 << 24
@@ -99,6 +101,8 @@ def refuse_unknown(mapping: Mapping[str, Any], keys: tuple[str, ...], where: str
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), keys, n=1)
         hint = f"did you mean {near[0]}?" if near else f"{noun} has {', '.join(keys)}"
+        if _JSON_KEYS & mapping.keys():
+            hint = "give {'context': …, 'actions': […]}, or pass json.dumps(…) to a workspace of json=True"
         raise InputError(f"{where}: unknown key {short_repr(unknown[0])}; {hint}")
 
 

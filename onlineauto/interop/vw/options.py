@@ -50,7 +50,7 @@ def configuration_of(head: VwHead, configuration: Configuration, *, name: str) -
                 f"{flag_text(option.flag, values[option.name])}; leave it out"
             )
         values[option.name] = value
-    return REGISTRY.from_keywords(**values | {"vw_exact": True})
+    return REGISTRY.from_keywords(**{"names": "unknown"} | values | {"vw_exact": True})
 
 
 def _stored_options(head: VwHead, *, name: str) -> Configuration:

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from onlineauto.engine.search.journal import Journal
+from onlineauto.engine.stream.validity import unknown_names
 from onlineauto.errors import InputError, OnlineautoError, OptionError
+from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.learners.options import CbOptions
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings, Skipped, replay, skipped_at
@@ -370,12 +372,20 @@ class LogLearner:
 
     def _load_servable(self, source: ModelSource) -> tuple[Workspace, State]:
         """Return the workspace and the run of a model file, if a service can rank with it."""
-        workspace, stored = load_model(Workspace, source, self.configuration)
+        exact = OptionError(
+            "a service cannot rank with a model of --vw_exact, as convert makes of one of Vowpal Wabbit: "
+            "put the file of AutoML(names=…, hash_bits=…).warm_start(…, namespaces=[…]).save(…)"
+        )
+        try:
+            workspace, stored = load_model(Workspace, source, self.configuration)
+        except OptionError:  # other options than those of the service, which those of --vw_exact are always
+            if load_model(Workspace, source, REGISTRY.from_keywords())[0].semantics.notices_predicted:
+                raise exact from None
+            raise
         if workspace.semantics.notices_predicted:
-            raise OptionError(
-                "a service cannot rank with a model of --vw_exact, as convert makes of one of Vowpal Wabbit: "
-                "put the file of AutoML(hash_bits=…).warm_start(…, namespaces=[…]).save(…)"
-            )
+            raise exact
+        if workspace.configuration[FeatureOptions].names == "unknown":
+            raise unknown_names()
         return workspace, stored
 
     def keep(self) -> str:

@@ -62,7 +62,8 @@ _IN_FOLDER: Final = ", whose model and journal are in its folder"
 _INSTEAD: Final = {
     **dict.fromkeys((declared.name for declared in options_of(ModelOptions)), _IN_FOLDER),
     "journal": _IN_FOLDER,
-    "initial_regressor": f"{_IN_FOLDER}; PUT /v1/model replaces the model",
+    "initial_regressor": f"{_IN_FOLDER}; PUT /v1/model replaces the model, "
+    "for example by the file of AutoML(names=…).warm_start('vw.model', namespaces=[…]).save(…)",
     "workers": "; --learners has the threads that learn together",
 }
 """The ends of messages about options of learning that a service does not have."""
