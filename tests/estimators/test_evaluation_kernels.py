@@ -74,7 +74,7 @@ def test_intervals_of_the_logging_policy_allow_for_the_drawn_actions() -> None:
         action = (np.random.default_rng(seed).random(600) >= 0.8).astype(np.int64)
         events = Logged(
             weight=np.ones(600),
-            reward=1.0 - action,
+            reward=np.where(action == 0, 1.0, 0.0),
             probability=np.where(action == 0, 0.8, 0.2),
             action=2 * np.arange(600) + action,
             start=np.column_stack([2 * np.arange(600), 2 * np.arange(600) + 2]),
