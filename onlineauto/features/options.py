@@ -38,8 +38,8 @@ class FeatureOptions:
     names: str = option(
         "any",
         "How a string of JSON becomes a name: as in Vowpal Wabbit, usertom (vw), or as in dicts, frames and "
-        "Parquet, user=tom (columns). With any, a model keeps the rule that it learns first. A model of "
-        "Vowpal Wabbit does not record its rule: its names are unknown unless this option is given.",
+        "Parquet, user=tom (columns). With any, a model keeps the rule that it learns first; of a model of "
+        "Vowpal Wabbit it is unknown.",
         vw=False,
         keep=True,
         choices=("any", "vw", "columns", "unknown"),

@@ -372,7 +372,7 @@ class LogLearner:
 
     def _load_servable(self, source: ModelSource) -> tuple[Workspace, State]:
         """Return the workspace and the run of a model file, if a service can rank with it."""
-        exact = OptionError(
+        needs_warm_start = OptionError(
             "a service cannot rank with a model of --vw_exact, as convert makes of one of Vowpal Wabbit: "
             "put the file of AutoML(names=…, hash_bits=…).warm_start(…, namespaces=[…]).save(…)"
         )
@@ -380,10 +380,10 @@ class LogLearner:
             workspace, stored = load_model(Workspace, source, self.configuration)
         except OptionError:  # other options than those of the service, which those of --vw_exact are always
             if load_model(Workspace, source, REGISTRY.from_keywords())[0].semantics.notices_predicted:
-                raise exact from None
+                raise needs_warm_start from None
             raise
         if workspace.semantics.notices_predicted:
-            raise exact
+            raise needs_warm_start
         if workspace.configuration[FeatureOptions].names == "unknown":
             raise unknown_names()
         return workspace, stored
