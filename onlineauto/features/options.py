@@ -37,9 +37,9 @@ class FeatureOptions:
     hash_seed: int = option(0, "Seed of the hash.", keep=True, minimum=0, maximum=2**32 - 1)
     names: str = option(
         "any",
-        "How a string of JSON becomes a name: as in Vowpal Wabbit, usertom (vw), or as in dicts, frames and "
-        "Parquet, user=tom (columns). With any, a model keeps the rule that it learns first; of a model of "
-        "Vowpal Wabbit it is unknown.",
+        "How a string of JSON becomes a name: as in Vowpal Wabbit, usertom (vw), or as in dicts and frames, "
+        "user=tom (columns). With any, a model keeps the rule that it learns first; that of VW's models is "
+        "unknown.",
         vw=False,
         keep=True,
         choices=("any", "vw", "columns", "unknown"),
