@@ -137,6 +137,7 @@ class Night:
             "commit": commit(),
             "package": package(),
             "version": onlineauto.__version__,
+            "machine": machine(),
             "minutes": round(minutes, 1),
             "sizes": job.section.sizes,
         }
@@ -185,7 +186,7 @@ def _capymoa(python: str) -> dict[str, str]:
 
 
 def begin(options: Namespace) -> list[Section]:
-    """Record the machine and the versions; return the sections that are not finished on this commit."""
+    """Record the versions; return the sections that are not finished on this commit."""
     found, _ = peers_of(options.peers)
     missing = [name for name in PEERS if name not in found]
     if missing and not options.quick:
@@ -200,11 +201,7 @@ def begin(options: Namespace) -> list[Section]:
     names = {*(options.only or (section.name for section in SECTIONS))}.difference(done)
     capymoa = _capymoa(options.capymoa) if "capymoa" in names else {}
     kept = {name: run["versions"][name] for name in ("capymoa", "java") if name in run["versions"]}
-    run |= {
-        "quick": options.quick,
-        "machine": machine(),
-        "versions": kept | capymoa | own | found | versions(),
-    }
+    run |= {"quick": options.quick, "versions": kept | capymoa | own | found | versions()}
     figures.write_run(run, options.data)
     return [each for each in SECTIONS if each.name in names and (each.name != "capymoa" or capymoa)]
 

@@ -62,7 +62,7 @@ def read_run(folder: Path = DATA) -> dict[str, Any]:
     """Return what is known of the run."""
     path = folder / RUN
     if not path.exists():
-        return {"quick": False, "machine": {}, "versions": {}, "sections": {}}
+        return {"quick": False, "versions": {}, "sections": {}}
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return found
 

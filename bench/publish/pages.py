@@ -136,9 +136,13 @@ def run_of(sections: Sequence[str], packages: Sequence[str], folder: Path) -> st
     commits = ", ".join(sorted({f"{each['version']} ({each['commit'][:8]})" for each in done.values()}))
     used = [name for name in (*packages, "numba", "numpy", "python") if name in known]
     peers = ", ".join(f"{name} {known[name]}" for name in used)
-    machine = run["machine"]
-    computer = f"{machine.get('cores')} cores of {machine.get('cpu')}, {machine.get('system')}"
-    return f"Medians, by section: {sizes}. onlineauto {commits}; {peers}; {computer}."
+    of_machine: dict[str, list[str]] = {}
+    for name, section in done.items():
+        computer = "{cores} cores of {cpu}, {system}".format_map(section["machine"])
+        of_machine.setdefault(computer, []).append(f"`{name}`")
+    several = len(of_machine) > 1
+    machines = "; ".join(each + f" ({', '.join(of)})" * several for each, of in of_machine.items())
+    return f"Medians, by section: {sizes}. onlineauto {commits}; {peers}; {machines}."
 
 
 def readme_quality(folder: Path) -> str:
