@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import CompilerError, InputError, OnlineautoError, OptionError, ParseError
 
 if TYPE_CHECKING:
-    from onlineauto import interop as interop
     from onlineauto.api.bandit import AutoML
     from onlineauto.api.classifier import AutoMLClassifier
     from onlineauto.api.decisions.choice import Choice
@@ -73,8 +72,6 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("onlineauto")
-    if name == "interop":
-        return import_module("onlineauto.interop")
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'onlineauto' has no attribute {name!r}")

@@ -27,7 +27,11 @@ class _Messages(io.FileIO):
 
 
 def _prepare_streams() -> None:
-    """Open closed standard streams, and make both outputs write every character and every message."""
+    """Open closed standard streams, and make both outputs write every character and every message.
+
+    A file that a run opens must not get the number of a closed stream. What is printed to a closed standard
+    output is an error; messages to a closed standard error are dropped.
+    """
     for number, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
             os.fstat(number)

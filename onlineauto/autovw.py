@@ -2,6 +2,13 @@
 
 A script for FLAML needs one changed import: ``from onlineauto.autovw import AutoVW``. FLAML and Vowpal Wabbit
 need not be installed, but FLAML's domains are accepted in a search space.
+
+>>> auto = AutoVW(max_live_model_num=5, search_space={"interactions": AutoVW.AUTOMATIC, "quiet": ""})
+>>> for _ in range(100):
+...     before = auto.predict("3 |a x|b y")
+...     auto.learn("3 |a x|b y")
+>>> round(before, 2)
+3.0
 """
 
 from __future__ import annotations
@@ -32,13 +39,6 @@ class AutoVW:
     Configs are compared by the loss that they minimise (``loss_function`` in the search space), and the
     search decides when a challenger is better. So the arguments with which FLAML tunes its tests are
     accepted, and have no effect.
-
-    >>> auto = AutoVW(max_live_model_num=5, search_space={"interactions": AutoVW.AUTOMATIC, "quiet": ""})
-    >>> for _ in range(100):
-    ...     before = auto.predict("3 |a x|b y")
-    ...     auto.learn("3 |a x|b y")
-    >>> round(before, 2)
-    3.0
 
     Parameters
     ----------

@@ -1,6 +1,13 @@
 """Learners for coba: `AutoMLLearner`, and `ExactMediator`, a replacement of Vowpal Wabbit.
 
 They need coba, ``pip install '.[coba]'`` in a checkout.
+
+>>> import coba
+>>> from onlineauto.coba import AutoMLLearner
+>>> environments = coba.Environments.from_linear_synthetic(100, n_actions=3, seed=1)
+>>> result = coba.Experiment(environments, [AutoMLLearner()]).run(quiet=True)
+>>> len(result.interactions)
+100
 """
 
 from __future__ import annotations
@@ -25,13 +32,6 @@ __all__ = ["AutoMLLearner", "ExactMediator"]
 
 class AutoMLLearner(Learner):  # type: ignore[misc]  # coba has no types
     """`onlineauto.AutoML` with coba's interface; `model` is the bandit.
-
-    >>> import coba
-    >>> from onlineauto.coba import AutoMLLearner
-    >>> environments = coba.Environments.from_linear_synthetic(100, n_actions=3, seed=1)
-    >>> result = coba.Experiment(environments, [AutoMLLearner()]).run(quiet=True)
-    >>> len(result.interactions)
-    100
 
     Parameters
     ----------
@@ -93,12 +93,6 @@ class ExactMediator(VowpalMediator):  # type: ignore[misc]
 
     ``VowpalLearner(args, vw=ExactMediator())``, and likewise for coba's other learners named Vowpal….
     Examples are mappings for `from_dicts`.
-
-    >>> import coba
-    >>> environments = coba.Environments.from_linear_synthetic(50, n_actions=3, seed=1)
-    >>> learner = coba.VowpalLearner("--cb_explore_adf --quiet", vw=ExactMediator())
-    >>> len(coba.Experiment(environments, [learner]).run(quiet=True).interactions)
-    50
     """
 
     def __init__(self) -> None:

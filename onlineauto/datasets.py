@@ -2,6 +2,12 @@
 
 A wheel has the sets of `INSTALLED`. A checkout and the source distribution have all sets of the folder
 ``datasets``, whose README lists them with their sources and licences.
+
+>>> from onlineauto import datasets
+>>> datasets.path("cb-surveys-u").name
+'cb-surveys-u.txt.gz'
+>>> datasets.true_rewards("cb-penbased-u").shape
+(10992, 10)
 """
 
 from __future__ import annotations
@@ -28,19 +34,13 @@ _FOLDERS = (
 
 
 def names() -> list[str]:
-    """Return the names of the sets: bandits' logs ``cb-*``, regressions ``reg-*``. `path` has an example."""
+    """Return the names of the sets that are here: logs of bandits, ``cb-*``, and regressions, ``reg-*``."""
     files = (file for folder in _FOLDERS for file in folder.glob("*.txt.gz"))
     return sorted({file.name.removesuffix(".txt.gz") for file in files})
 
 
 def path(name: str) -> Path:
     """Return the file of a set: VW text, packed with gzip, which every reader of the package takes as it is.
-
-    >>> from onlineauto import Workspace, datasets
-    >>> "reg-diamonds" in datasets.names()
-    True
-    >>> Workspace().fit(datasets.path("reg-diamonds")).label_range
-    (0.0, 9.84...)
 
     Raises
     ------
@@ -52,12 +52,6 @@ def path(name: str) -> Path:
 
 def true_rewards(name: str) -> NDArray[float64]:
     """Return the true reward of every action of a log ``cb-*``.
-
-    >>> from onlineauto import datasets
-    >>> datasets.path("cb-surveys-u").name
-    'cb-surveys-u.txt.gz'
-    >>> datasets.true_rewards("cb-penbased-u").shape
-    (10992, 10)
 
     Returns
     -------

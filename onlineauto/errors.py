@@ -107,53 +107,35 @@ def kind_of(value: object) -> str:
 
 
 class OnlineautoError(Exception):
-    """Base of every error that onlineauto raises on purpose.
-
-    >>> import onlineauto
-    >>> try:
-    ...     onlineauto.Workspace(epsilon=2)
-    ... except onlineauto.OnlineautoError as error:  # here, an OptionError
-    ...     print(error)
-    --epsilon cannot be 2; it takes a number from 0 to 1
-    """
+    """Base of every error that onlineauto raises on purpose."""
 
 
 class OptionError(OnlineautoError, ValueError):
-    """An option is unknown, out of range, or contradicts another one. Raised by `Workspace`."""
+    """An option is unknown, out of range, or contradicts another one."""
 
 
 class InputError(OnlineautoError):
-    """Input cannot be read or used; the message names file and line. Raised by `onlineauto.read`."""
+    """Input cannot be read or used; the message names the file and the line in it."""
 
 
 class EventTypeError(InputError, TypeError):
-    """A value has a type that cannot be an event, or a source of events. Raised by `Workspace.fit`."""
+    """A value has a type that cannot be an event, or a source of events."""
 
 
 class OutputError(OnlineautoError, OSError):
-    """A file cannot be written; the message names the file. An existing file at that path is unchanged.
-
-    Raised by `Workspace.save`.
-    """
+    """A file cannot be written; the message names the file. An existing file at that path is unchanged."""
 
 
 class PackageError(OnlineautoError, ModuleNotFoundError):
-    """A required package is not installed; the message names it. Raised by `Study.trials_dataframe`."""
+    """A required package is not installed; the message names the package."""
 
 
 class CompilerError(OnlineautoError):
-    """Code is neither in a library nor on the disk, nor can it be compiled. Raised by calls that need it."""
+    """Machine code is neither in a library nor on the disk, and cannot be compiled."""
 
 
 class ParseError(InputError):
-    r"""A line is malformed and ``--strict_parse`` makes that fatal.
-
-    >>> from onlineauto import Workspace
-    >>> try:
-    ...     Workspace(strict_parse=True).fit(b"1 |a x\nhigh |a y\n")
-    ... except ParseError as error:
-    ...     print(error.line, error.column)
-    2 1
+    """A line is malformed and ``--strict_parse`` makes that fatal.
 
     Parameters
     ----------
@@ -172,10 +154,7 @@ class ParseError(InputError):
 
 
 class WorkersError(OnlineautoError, OSError):
-    """Workers have died again and again, or had no memory or disk; a later attempt may succeed.
-
-    Raised by `Study.run`.
-    """
+    """Workers have died again and again, or had no memory or disk; a later attempt may succeed."""
 
 
 class StoreError(OnlineautoError):

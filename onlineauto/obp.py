@@ -2,6 +2,16 @@
 
 The feedback is a dict of arrays from ``dataset.obtain_batch_bandit_feedback()``; the pipeline itself need not
 be installed.
+
+>>> import numpy as np
+>>> from onlineauto import AutoML
+>>> feedback = {"n_rounds": 400, "n_actions": 2, "context": np.ones((400, 1)), "action_context": None,
+...             "action": np.arange(400) % 2, "position": None, "reward": np.arange(400) % 2,
+...             "pscore": np.full(400, 0.5)}
+>>> bandit = AutoML().fit(events_of(feedback))
+>>> action_dist_of(bandit, feedback)[0].round(3)
+array([[0.005],
+       [0.995]])
 """
 
 from __future__ import annotations
@@ -35,7 +45,7 @@ def events_of(feedback: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the rounds of logged feedback as events for `AutoML.fit`.
 
     Without ``pscore``, actions count as drawn uniformly. A model that learns them knows the action 0 as
-    ``{"action": 0}`` and as ``{"action": "0"}``. `action_dist_of` has an example.
+    ``{"action": 0}`` and as ``{"action": "0"}``.
 
     Raises
     ------
@@ -70,16 +80,6 @@ def action_dist_of(bandit: AutoML, feedback: Mapping[str, Any]) -> NDArray[np.fl
 
     The result is float64[n_rounds, n_actions, len_list]. Every position of a list has the same probabilities,
     those of the round's position.
-
-    >>> import numpy as np
-    >>> from onlineauto import AutoML
-    >>> feedback = {"n_rounds": 400, "n_actions": 2, "context": np.ones((400, 1)), "action_context": None,
-    ...             "action": np.arange(400) % 2, "position": None, "reward": np.arange(400) % 2,
-    ...             "pscore": np.full(400, 0.5)}
-    >>> bandit = AutoML().fit(events_of(feedback))
-    >>> action_dist_of(bandit, feedback)[0].round(3)
-    array([[0.005],
-           [0.995]])
     """
     actions = _actions(feedback)
     rows = np.array([bandit.predict(context, actions) for context in _contexts(feedback)], float)

@@ -1,6 +1,13 @@
 """OpenFeature provider: evaluating a flag is a decision of a service, and tracking is its reward.
 
 It needs OpenFeature's SDK and the client, ``pip install '.[openfeature]'``.
+
+>>> from onlineauto.openfeature import Flag, OnlineautoProvider
+>>> from onlineauto.service.client import Client
+>>> flags = {"layout": Flag({"grid": "a grid", "list": "a list"})}
+>>> provider = OnlineautoProvider(Client("http://127.0.0.1:8001"), flags)
+>>> provider.get_metadata().name
+'onlineauto'
 """
 
 from __future__ import annotations
@@ -41,9 +48,6 @@ _Value = TypeVar("_Value")
 class Flag:
     """The variants of a flag, of which a service chooses one.
 
-    >>> Flag({"grid": 12, "list": 40}, features={"grid": {"images": True}}).variants["list"]
-    40
-
     Attributes
     ----------
     variants : mapping of str to value
@@ -54,8 +58,7 @@ class Flag:
     Raises
     ------
     InputError
-        There are no variants, their names are not texts, their values have different types, or features are
-        not those of a variant.
+        There are no variants, their values have different types, or features are not those of a variant.
     """
 
     variants: Mapping[str, Any]
@@ -67,10 +70,6 @@ class Flag:
             raise InputError(
                 f"variants of a flag are {short_repr(self.variants)}: give the value of each variant by its "
                 "name, the baseline first"
-            )
-        if not all(isinstance(name, str) for name in self.variants):
-            raise InputError(
-                f"variants of a flag are {short_repr(dict(self.variants))}: give texts as their names"
             )
         kinds = {name: _kind_of(value) for name, value in self.variants.items()}
         if None in kinds.values() or len(set(kinds.values())) > 1:
@@ -99,21 +98,12 @@ class OnlineautoProvider(AbstractProvider):
     decisions that a tracked event rewards, which are the latest one of each flag for this key.
 
     With an attribute ``eventId`` in the context, the id of a decision is ``EVENTID/FLAG``, so that repeated
-    evaluations with the same attributes agree; a tracked event with the same ``eventId`` rewards the flags
-    that this process has evaluated with it, or all flags if there are none, and one with ``EVENTID/FLAG``,
-    which the metadata of an evaluation have, that decision only. A flag that had its default is not rewarded.
+    evaluations agree; a tracked event with the same ``eventId`` rewards the decisions of all flags, and one
+    with ``EVENTID/FLAG``, which the metadata of an evaluation have, that decision only.
 
     Without an `eventId`, only decisions of this process are found: with several processes, give each request
     an `eventId`, and track with it. What is not recorded is logged once for each event, not raised, such as a
-    metric that no guardrail names. `track` waits for the service. The methods that end in ``_async`` wait in
-    a thread.
-
-    >>> from onlineauto.openfeature import Flag, OnlineautoProvider
-    >>> from onlineauto.service.client import Client
-    >>> flags = {"layout": Flag({"grid": "a grid", "list": "a list"})}
-    >>> provider = OnlineautoProvider(Client("http://127.0.0.1:8001"), flags)
-    >>> provider.get_metadata().name
-    'onlineauto'
+    metric that no guardrail names. The methods that end in ``_async`` wait in a thread.
 
     Parameters
     ----------
@@ -124,17 +114,14 @@ class OnlineautoProvider(AbstractProvider):
     reward_event : str
         The tracked event that is the reward. Every other tracked event is a metric of its name.
     remembered : int
-        The number of targeting keys, and of event ids, whose latest decisions are remembered.
+        The number of targeting keys whose latest decisions are remembered.
     pause : float
-        Seconds without requests after the service did not answer: evaluations return the default at once, and
-        tracked events are lost.
+        Seconds without requests after the service did not answer: evaluations return the default at once.
 
     Attributes
     ----------
     unmatched : int
         The number of tracked events for which no decision was found.
-    lost : int
-        The number of rewards and metrics that the service did not record because it was away.
 
     Raises
     ------
@@ -161,11 +148,10 @@ class OnlineautoProvider(AbstractProvider):
         if not isinstance(given, Mapping) or not all(isinstance(flag, Flag) for flag in given.values()):
             raise InputError(f"flags are {short_repr(given)}: give a Flag for each key")
         self.client, self.flags, self.reward_event = client, flags, reward_event
-        self.unmatched = self.lost = 0
+        self.unmatched = 0
         self._remembered, self._pause, self._away_until = remembered, pause, 0.0
         self._warned: set[tuple[str, str]] = set()
-        self._latest: OrderedDict[str, dict[str, ServiceDecision | None]] = OrderedDict()  # by targeting key
-        self._of_event: OrderedDict[str, dict[str, ServiceDecision | None]] = OrderedDict()
+        self._latest: OrderedDict[str, dict[str, ServiceDecision]] = OrderedDict()
         self._lock = Lock()
 
     def get_metadata(self) -> Metadata:
@@ -262,58 +248,43 @@ class OnlineautoProvider(AbstractProvider):
         except (TypeError, ValueError, OverflowError) as error:
             self._warn("the tracked event %s is not recorded: %s", tracking_event_name, error)
             return
-        given = (_id_of(where.attributes.get("eventId")) for where in (details, context) if where is not None)
-        event_id, unit = next(filter(None, given), ""), _id_of(context.targeting_key if context else None)
+        ids = (where.attributes.get("eventId") for where in (details, context) if where is not None)
+        event_id = next((found for found in ids if found is not None), None)
         decisions: Sequence[ServiceDecision | str]
-        with self._lock:
-            if event_id:
-                decisions = self._ids_of(event_id)
-            else:
-                decisions = [decision for decision in self._latest.get(unit, {}).values() if decision]
-            self.unmatched += not decisions
-        if not decisions:
-            where = f"the eventId {event_id!r}" if event_id else f"the targeting key {unit!r}"
-            self._warn(
-                "the tracked event %s is not recorded: this process has no decision for %s. With several "
-                "processes, give each request an eventId, and track with it",
-                tracking_event_name,
-                where if event_id or unit else "an event without a targeting key",
-            )
+        if event_id is not None:
+            decisions = self._ids_of(str(event_id))
+        else:
+            key = context.targeting_key if context else None
+            with self._lock:
+                decisions = [*self._latest.get(key or "", {}).values()]
+                self.unmatched += not decisions
+            if not decisions:
+                self._warn(
+                    "the tracked event %s is not recorded: this process has made no decision for %s. With "
+                    "several processes, give each request an eventId, and track with it",
+                    tracking_event_name,
+                    f"the targeting key {key!r}" if key else "an event without a targeting key",
+                )
         for decision in decisions:
             try:
-                self._send(tracking_event_name, decision, value)
+                if tracking_event_name == self.reward_event:
+                    self.client.reward(decision, value)
+                else:
+                    self.client.metric(decision, tracking_event_name, value)
             except InputError as error:
                 self._warn("the tracked event %s is not recorded: %s", tracking_event_name, error)
 
-    def _send(self, event: str, decision: ServiceDecision | str, value: float) -> None:
-        """Send a reward or metric, or count it as lost while the service is away."""
-        if time.monotonic() >= self._away_until:
-            if event == self.reward_event:
-                recorded = self.client.reward(decision, value)
-            else:
-                recorded = self.client.metric(decision, event, value)
-            if recorded:
-                return
-            self._away_until = time.monotonic() + self._pause
-        with self._lock:
-            self.lost += 1
-        self._warn("the tracked event %s is lost: %s", event, "the service does not answer")
-
     def _warn(self, message: str, event: str, reason: object) -> None:
-        """Log what went wrong with an event or a flag, once for each and message."""
+        """Log why an event is not recorded, once for each event and message."""
         if (message, event) not in self._warned:
             self._warned.add((message, event))
             _LOG.warning(message, event, reason)
 
     def _ids_of(self, event_id: str) -> list[str]:
-        """Return the id of one decision, or those of the flags evaluated here with an event id, or all."""
+        """Return the id of one decision, or the ids of the decisions of all flags for an event."""
         if "/" in event_id and event_id.rpartition("/")[2] in self.flags:
             return [event_id]
-        known = self._of_event.get(event_id, {})
-        keys = [key for key in self.flags if known.get(key)] or [
-            key for key in self.flags if key not in known
-        ]
-        return [f"{event_id}/{key}" for key in keys]
+        return [f"{event_id}/{key}" for key in self.flags]
 
     def _resolve(
         self,
@@ -322,39 +293,32 @@ class OnlineautoProvider(AbstractProvider):
         context: EvaluationContext | None,
         kind: type[Any] | tuple[type[Any], ...],
     ) -> FlagResolutionDetails[_Value]:
-        attributes = dict(context.attributes) if context else {}
-        event_id = _id_of(attributes.pop("eventId", None))
-        unit = _id_of(context.targeting_key if context else None)
-
-        def failed(code: ErrorCode, message: str) -> FlagResolutionDetails[_Value]:
-            self._remember(unit, event_id, key, None)
-            if code is not ErrorCode.PROVIDER_NOT_READY:
-                self._warn("the flag %s has its default: %s", key, message)
-            return FlagResolutionDetails(default, error_code=code, error_message=message, reason=Reason.ERROR)
-
         flag = self.flags.get(key)
         if flag is None:
-            return failed(ErrorCode.FLAG_NOT_FOUND, f"the provider has no flag {key!r}")
+            return _failed(default, ErrorCode.FLAG_NOT_FOUND, f"the provider has no flag {key!r}")
         for name, value in flag.variants.items():
             if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
                 message = f"variant {name!r} of flag {key!r} is {value!r}, which has another type"
-                return failed(ErrorCode.TYPE_MISMATCH, message)
+                return _failed(default, ErrorCode.TYPE_MISMATCH, message)
         if time.monotonic() < self._away_until:
-            return failed(ErrorCode.PROVIDER_NOT_READY, "the service does not answer")
+            return _failed(default, ErrorCode.PROVIDER_NOT_READY, "the service does not answer")
+        attributes = dict(context.attributes) if context else {}
+        event_id = attributes.pop("eventId", None)
+        unit = (context.targeting_key if context else None) or ""
         actions = {name: flag.features.get(name, {key: {name: 1}}) for name in flag.variants}
         try:
             decision = self.client.rank(
                 _features(attributes),
                 actions,
-                event_id=f"{event_id}/{key}" if event_id else None,
+                event_id=None if event_id is None else f"{event_id}/{key}",
                 unit=unit,
             )
         except InputError as error:
-            return failed(ErrorCode.GENERAL, str(error))
+            return _failed(default, ErrorCode.GENERAL, str(error))
         if decision.fallback:
             self._away_until = time.monotonic() + self._pause
-            return failed(ErrorCode.PROVIDER_NOT_READY, "the service does not answer")
-        self._remember(unit, event_id, key, decision)
+            return _failed(default, ErrorCode.PROVIDER_NOT_READY, "the service does not answer")
+        self._remember(unit, key, decision)
         return FlagResolutionDetails(
             flag.variants[decision.action],
             reason=Reason.SPLIT,
@@ -362,26 +326,23 @@ class OnlineautoProvider(AbstractProvider):
             flag_metadata={"eventId": decision.event_id, "probability": decision.probability},
         )
 
-    def _remember(self, unit: str, event_id: str, key: str, decision: ServiceDecision | None) -> None:
-        """Remember the decision of a flag, or that it had its default."""
-        with self._lock:
-            for latest, owner in ((self._latest, unit), (self._of_event, event_id)):
-                if owner:
-                    latest.setdefault(owner, {})[key] = decision
-                    latest.move_to_end(owner)
-                    if len(latest) > self._remembered:
-                        latest.popitem(last=False)
-
-
-def _id_of(value: object) -> str:
-    """Return an id as a text; "" if there is none."""
-    return "" if value is None else str(value)
+    def _remember(self, unit: str, key: str, decision: ServiceDecision) -> None:
+        if unit:
+            with self._lock:
+                self._latest.setdefault(unit, {})[key] = decision
+                self._latest.move_to_end(unit)
+                if len(self._latest) > self._remembered:
+                    self._latest.popitem(last=False)
 
 
 def _kind_of(value: Any) -> type[Any] | None:
     """Return the type of a variant, in which numbers are one type; None if a flag cannot have it."""
     kinds = {bool: bool, str: str, int: float, float: float, dict: dict, list: dict}
     return next((kinds[kind] for kind in kinds if isinstance(value, kind)), None)
+
+
+def _failed(default: _Value, code: ErrorCode, message: str) -> FlagResolutionDetails[_Value]:
+    return FlagResolutionDetails(default, error_code=code, error_message=message, reason=Reason.ERROR)
 
 
 def _features(attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,11 @@
 """Models for river: `AutoMLRegressor`, `AutoMLClassifier`, and `AutoMLPolicy` for its bandits.
 
 They need river, ``pip install '.[river]'``, and can be used like river's models.
+
+>>> from onlineauto.river import AutoMLRegressor
+>>> from river import datasets, evaluate, metrics
+>>> evaluate.progressive_val_score(datasets.TrumpApproval(), AutoMLRegressor(), metrics.MAE())
+MAE: 0.2...
 """
 
 from __future__ import annotations
@@ -23,11 +28,6 @@ unused bytes between them, so the bytes differ. Tests of onlineauto check the sa
 
 class AutoMLRegressor(base.Regressor):
     """`onlineauto.AutoMLRegressor` with river's interface; `model` is the regressor. It needs no scaler.
-
-    >>> from onlineauto.river import AutoMLRegressor
-    >>> from river import datasets, evaluate, metrics
-    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), AutoMLRegressor(), metrics.MAE())
-    MAE: 0.2...
 
     Parameters
     ----------
@@ -65,11 +65,6 @@ class AutoMLRegressor(base.Regressor):
 class AutoMLClassifier(base.Classifier):
     """`onlineauto.AutoMLClassifier` with river's interface; `model` is the classifier. It needs no scaler.
 
-    >>> from onlineauto.river import AutoMLClassifier
-    >>> from river import datasets, evaluate, metrics
-    >>> evaluate.progressive_val_score(datasets.Phishing(), AutoMLClassifier(), metrics.Accuracy())
-    Accuracy: 91...
-
     Parameters
     ----------
     live_configs, seed
@@ -103,14 +98,6 @@ class AutoMLPolicy(bandit.base.ContextualPolicy):
 
     An arm that this policy did not pull, as in a burn-in or a log, is learnt with a uniform probability over
     the arms so far.
-
-    >>> from onlineauto.river import AutoMLPolicy
-    >>> policy = AutoMLPolicy(seed=1)
-    >>> for _ in range(100):
-    ...     arm = policy.pull(["art", "law"], {"user": "tom"})
-    ...     policy.update(arm, {"user": "tom"}, float(arm == "law"))
-    >>> policy.ranking
-    ['law', 'art']
 
     Parameters
     ----------

@@ -5,6 +5,12 @@ the rows up to `passes` times, in orders drawn by the seed. With several passes,
 out and learnt at the end; a pass that does not clearly reduce their loss is undone, and is the last one.
 `partial_fit` learns more rows, once, in their order.
 A weight scales the step of a row, which is not the same as learning the row several times.
+
+>>> from onlineauto.sklearn import AutoMLClassifier
+>>> from sklearn.datasets import load_iris
+>>> from sklearn.model_selection import cross_val_score
+>>> bool(cross_val_score(AutoMLClassifier(passes=3), *load_iris(return_X_y=True)).mean() > 0.9)
+True
 """
 
 from __future__ import annotations
@@ -107,14 +113,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
 
 class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
-    """`onlineauto.AutoMLRegressor` with scikit-learn's interface; `model_` is the regressor.
-
-    >>> from onlineauto.sklearn import AutoMLRegressor
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.model_selection import cross_val_score
-    >>> bool(cross_val_score(AutoMLRegressor(passes=5), *load_diabetes(return_X_y=True)).mean() > 0.3)
-    True
-    """
+    """`onlineauto.AutoMLRegressor` with scikit-learn's interface; `model_` is the regressor."""
 
     model_: onlineauto.AutoMLRegressor
 
@@ -162,14 +161,7 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
 
 
 class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
-    """`onlineauto.AutoMLClassifier` with scikit-learn's interface; `model_` is the classifier.
-
-    >>> from onlineauto.sklearn import AutoMLClassifier
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.model_selection import cross_val_score
-    >>> bool(cross_val_score(AutoMLClassifier(passes=3), *load_iris(return_X_y=True)).mean() > 0.9)
-    True
-    """
+    """`onlineauto.AutoMLClassifier` with scikit-learn's interface; `model_` is the classifier."""
 
     model_: onlineauto.AutoMLClassifier
 

@@ -8,23 +8,12 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS, options_of_model
 from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decisions import Decisions, decide_many, encode_many
-from onlineauto.api.decisions.events import (
-    copy_context,
-    cost_of,
-    index_of,
-    learnt_columns,
-    list_features,
-    lists_of_actions,
-)
+from onlineauto.api.decisions.events import copy_context, cost_of, index_of, list_features
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
-from onlineauto.api.effects import effects_of_actions, largest_first, sample_rows
-from onlineauto.api.tables import SURE, is_frame, mapping_of, rows_of
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, outlier_message
 from onlineauto.engine.records.loop import Outlier
@@ -34,18 +23,18 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.identities import named
 from onlineauto.formats.mappings.values import plain
-from onlineauto.interop.explanation import as_rewards, explain, predicted_costs
+from onlineauto.interop.explanation import as_rewards, explain
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
     from typing import Self, Unpack
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.api.decisions.decisions import ManyDecisions
     from onlineauto.api.decisions.events import Actions, Features
-    from onlineauto.api.tables import Rows, Shaped
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.formats.decisions.waiting import LearnAt
     from onlineauto.interop.explanation import Explanation
@@ -182,8 +171,7 @@ class AutoML(FromLogs):
             Features of the user or situation, as for `onlineauto.interop.from_dicts`: numbers, texts, truth
             values, lists of names and nested mappings, by namespace.
         actions : list of mappings, or mapping of id to mapping
-            Features of each action; an id is none, so give ``{"a7": {"article": "a7"}}`` to learn by id.
-            `learn` reads them again, so do not change them in place.
+            Features of each action. `learn` reads them again, so do not change them in place.
         event_id : str, optional
             The id of the decision; by default a unique one.
 
@@ -198,11 +186,6 @@ class AutoML(FromLogs):
             A feature is malformed, there are no actions, or a decision with this id waits already.
         OSError
             The log cannot be written; then no decision is made.
-
-        Warns
-        -----
-        UserWarning
-            All actions of one of the first 100 events have the same features, so they cannot be told apart.
 
         Examples
         --------
@@ -324,7 +307,7 @@ class AutoML(FromLogs):
             if likely is None:
                 raise InputError(f"event: the probability is missing: {short_repr(probability)}")
             chosen = index_of(action, actions if isinstance(actions, Mapping) else features)
-            event = self._encoded(event_id, features, learns=True)
+            event = self._encoded(event_id, features)
             with self._lock:
                 self._learn(event, chosen, likely, loss)
             return
@@ -345,65 +328,46 @@ class AutoML(FromLogs):
     def predict(self, context: Features, actions: Actions) -> NDArray[np.float32]: ...
 
     @overload
-    def predict(self, context: Rows, actions: Actions) -> NDArray[np.float32]: ...
-
-    @overload
-    def predict(self, context: Rows, actions: Sequence[Actions]) -> list[NDArray[np.float32]]: ...
+    def predict(
+        self, context: Sequence[Features], actions: Sequence[Actions]
+    ) -> list[NDArray[np.float32]]: ...
 
     def predict(self, context: Any, actions: Any) -> Any:
         """Return the probability of each action for one event or many. No decision is made or kept.
 
         Parameters
         ----------
-        context : mapping or Series; or list of mappings, or frame of pandas, polars or Arrow
-            The context of an event, as for `rank`; or that of each event. Of a frame or a Series, only the
-            columns count that the model has learnt as the context, so it may also have those of actions and
-            rewards. Of a mapping, all names count.
-        actions : list of mappings, or mapping of id to mapping; or list of lists
-            The actions of an event, as for `rank`. For many events, a list of mappings has the actions of all
-            of them, and a list of lists those of each.
+        context : mapping, or sequence of mappings
+            The context of an event, as for `rank`; or that of each event.
+        actions : list of mappings, or mapping of id to mapping; or a sequence of these
+            The actions of an event, as for `rank`; or those of each event.
 
         Returns
         -------
-        float32[n_actions], float32[n_events, n_actions] or list
-            For many events with one list of actions, a matrix; with a list of lists, a list of one array for
-            each event.
+        float32[n_actions], or a list with one such array for each event
 
         Raises
         ------
         InputError
-            A feature is malformed, there are no actions, contexts and lists of actions differ in number, or
-            the frame has no column that the model has learnt.
-
-        Warns
-        -----
-        UserWarning
-            The frame lacks columns that the model has learnt. Or a name of a mapping was not learnt, or is
-            missing: once for each of up to 20 names, if all learnt events had the same names.
+            A feature is malformed, there are no actions, or contexts and actions differ in number.
 
         Examples
         --------
         >>> bandit, articles = AutoML(), [{"article": "politics"}, {"article": "sports"}]
         >>> bandit.predict({"user": "tom"}, articles)
         array([0.5, 0.5], dtype=float32)
-        >>> bandit.predict([{"user": "tom"}, {"user": "ann"}], articles)
-        array([[0.5, 0.5],
-               [0.5, 0.5]], dtype=float32)
         >>> bandit.predict([{"user": "tom"}, {"user": "ann"}], [articles, articles[:1]])
         [array([0.5, 0.5], dtype=float32), array([1.], dtype=float32)]
         """
-        has_columns = not isinstance(context, list | tuple | Mapping) and is_frame(context)
-        if not (has_columns or isinstance(context, list | tuple)):
-            context, is_row = self._one_context(context, actions)
-            return self._workspace.predict(self._encoded(context, actions, is_row=is_row))
-        contexts = list(rows_of(context))
-        lists, n_actions = lists_of_actions(actions, len(contexts))
-        if has_columns:
-            contexts = self._learnt_columns(contexts, lists)
+        if not isinstance(context, list | tuple):
+            return self._workspace.predict(self._encoded(context, actions))
+        if not isinstance(actions, list | tuple) or len(actions) != len(context):
+            many = len(actions) if isinstance(actions, list | tuple) else type(actions).__name__
+            raise InputError(f"there are {len(context)} contexts, and actions of {many}: one list for each")
         events = []
-        for index, (each, those) in enumerate(zip(contexts, lists, strict=True)):
+        for index, (each, those) in enumerate(zip(context, actions, strict=True)):
             try:
-                events.append(self._encoded(each, those, is_row=has_columns))
+                events.append(self._encoded(each, those))
             except InputError as error:
                 raise InputError(str(error).replace("event:", f"event {index}:", 1)) from None
         pmfs: list[NDArray[np.float32]] = []
@@ -413,17 +377,17 @@ class AutoML(FromLogs):
                     pmfs.append(self._workspace.predict(event))
                 except InputError as error:
                     raise InputError(f"event {index}: {str(error).removeprefix('event: ')}") from None
-        return pmfs if n_actions is None else np.array(pmfs, np.float32).reshape(-1, n_actions)
+        return pmfs
 
-    def explain(self, context: Features | Shaped, actions: Actions) -> Explanation:
+    def explain(self, context: Features, actions: Actions) -> Explanation:
         """Return which features and members moved the predicted reward of each action of an event.
 
         No decision is made or kept.
 
         Parameters
         ----------
-        context : mapping, Series or frame of one row
-            The context, as for `predict`.
+        context : mapping
+            The context, as for `rank`.
         actions : list of mappings, or mapping of id to mapping
             The actions, as for `rank`.
 
@@ -453,122 +417,16 @@ class AutoML(FromLogs):
         >>> [round(each["reward"], 2) for each in found["actions"]]
         [1.0, 0.5]
         """
-        one, is_row = self._one_context(context, actions)
-        event = self._encoded(one, actions, is_row=is_row)
+        event = self._encoded(context, actions)
         found = as_rewards(explain(self._workspace, event))
         if isinstance(actions, Mapping):
             for row, action_id in zip(found["actions"], actions, strict=True):
                 row["action_id"] = action_id
         return found
 
-    def effects(self, contexts: Rows, actions: Actions) -> dict[str, Any]:
-        """Return how the predicted reward of each action depends on each feature: which features matter.
-
-        No decision is made or kept.
-
-        Parameters
-        ----------
-        contexts : sequence of mappings or frame
-            Usual contexts, such as some hundred that were learnt; up to 100 of them are used. The columns of
-            a frame count as for `predict`.
-        actions : list of mappings, or mapping of id to mapping
-            The actions, as for `rank`, the same for all contexts.
-
-        Returns
-        -------
-        dict
-            ``features`` has for each feature, the one with the largest effect first, its ``size``, up to nine
-            ``values``, and ``predictions``: float64[n_values, n_actions], the mean reward of each action in
-            the order of ``labels``, their ids. The size is the largest less the smallest reward in a
-            context over these values, as the mean over contexts, of the action for which that is largest.
-            ``user.age`` is the feature age of the namespace user; ``actions.topic`` is one of actions: all
-            actions that have it get the value. A namespace of contexts called so is ``context.actions``.
-            `onlineauto.pictures.effects` draws it.
-
-        Raises
-        ------
-        InputError
-            There are no contexts or no actions, or a feature is malformed.
-        OptionError
-            The explorer has several models, such as ``"bag"``.
-
-        Source
-        ------
-        Partial dependence (Friedman, 2001); the size is that of individual conditional expectations
-        (Goldstein et al., 2015), so that effects that are opposite for two users do not cancel.
-
-        Examples
-        --------
-        >>> bandit = AutoML()
-        >>> for visit in range(400):
-        ...     context = {"user": ("tom", "ann")[visit % 2], "hour": visit % 24}
-        ...     choice = bandit.rank(context, {"a1": {"topic": "art"}, "b7": {"topic": "sports"}})
-        ...     bandit.learn(choice, reward=float((visit % 2 == 0) == (choice.action_id == "a1")))
-        >>> contexts = [{"user": ("tom", "ann")[visit % 2], "hour": visit % 24} for visit in range(100)]
-        >>> found = bandit.effects(contexts, {"a1": {"topic": "art"}, "b7": {"topic": "sports"}})
-        >>> next(iter(found["features"])), found["features"]["user"]["size"] > 0.8
-        ('user', True)
-        """
-        rows, listed = list(rows_of(contexts)), list_features(actions)
-        if is_frame(contexts):
-            rows = self._learnt_columns(rows, [listed])
-        first = sample_rows(rows)[0]
-        if self._context_names.same >= SURE and not is_frame(contexts):
-            for row in rows:
-                self._context_names.one(row)
-
-        def rewards(context: Features, those: list[Any]) -> NDArray[np.float64]:
-            with self._lock:
-                return -predicted_costs(self._workspace, self._encode(copy_context(context), [*those]))
-
-        rewards(first, listed)  # rejects actions that are malformed
-        found = effects_of_actions(rewards, rows, listed)
-        labels = [*actions] if isinstance(actions, Mapping) else [*range(len(listed))]
-        return {"predicts": "reward", "features": largest_first(found, outputs=True), "labels": labels}
-
-    def _learnt_columns(
-        self, rows: Sequence[Features], lists: Iterable[Any], *, stacklevel: int = 4
-    ) -> list[dict[str, Any]]:
-        """Return the rows of a frame without the columns that were not learnt as the context."""
-        return learnt_columns(
-            rows,
-            lists,
-            self._workspace,
-            of_context=self._context_names.names,
-            of_actions=self._action_names.names,
-            stacklevel=stacklevel,
-        )
-
-    def _one_context(self, context: Any, actions: Actions) -> tuple[Any, bool]:
-        """Return a context and False, or the learnt columns of a Series or a frame of one row and True."""
-        if isinstance(context, Mapping):
-            return context, False
-        row = mapping_of(context)
-        if row is None and is_frame(context) and context.shape[0] == 1:
-            [row] = rows_of(context)
-        if row is None:
-            return context, False
-        return self._learnt_columns([row], [actions], stacklevel=5)[0], True
-
-    def _encoded(
-        self, context: Features, actions: Actions, *, is_row: bool = False, learns: bool = False
-    ) -> EncodedEvent:
-        """Return an event, encoded; warn of names that were not learnt, except of a row's columns."""
+    def _encoded(self, context: Features, actions: Actions) -> EncodedEvent:
+        """Return an event, encoded, in which the values of identities are names."""
         copied, listed = copy_context(context), list_features(actions)
-        if self._left_to_compare:
-            self._compare(listed)
-        if learns:
-            return self._encode(copied, listed)
-        known, of_actions = self._context_names, self._action_names
-        if known.same >= SURE and copied.keys() != known.names and not is_row:
-            known.one(copied, stacklevel=5)
-        first = listed[0] if listed and of_actions.same >= SURE else None
-        if type(first) is dict and first.keys() != of_actions.names:
-            of_actions.one(first, stacklevel=5)
-        return self._encode(copied, listed)
-
-    def _encode(self, copied: dict[str, Any], listed: list[Features]) -> EncodedEvent:
-        """Return an event, encoded; see `_encoded`."""
         if identities := self._workspace.identities:
             copied, listed = named(copied, identities), [named(action, identities) for action in listed]
             self._decisions.note_identities(identities)
@@ -601,11 +459,6 @@ class AutoML(FromLogs):
             if description:
                 return
         self._tally.add(1.0, loss=cost * predicted / probability)
-        names, of_actions = self._context_names, self._action_names
-        if names.same >= 0 and (names.same < SURE or event.context.keys() != names.names):
-            names.note(event.context)
-        if of_actions.same >= 0 and (of_actions.same < SURE or event.actions[0].keys() != of_actions.names):
-            self._note_actions(event.actions)
 
     # -- waiting decisions -----------------------------------------------------------------------------
 
@@ -662,11 +515,10 @@ class AutoML(FromLogs):
     # -- models ----------------------------------------------------------------------------------------
 
     def _extra_state(self) -> dict[str, Any]:
-        return super()._extra_state() | self._decisions.kept()
+        return self._decisions.kept()
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._decisions = Decisions.restored(state, clock=time.monotonic)
-        super()._restore(state)
 
     @classmethod
     def load(

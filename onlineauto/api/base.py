@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from onlineauto.api.champion import Champion
     from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.engine.stream.source import Sources
     from onlineauto.pictures import Picture
     from onlineauto.workspace.save_load import ModelSource
 
@@ -93,7 +92,10 @@ class LossTally:
 
 
 def hide_class_name(decorated: type[_C]) -> type[_C]:
-    """Remove the class name from the methods' names, because users know only the subclass."""
+    """Remove the class name from the methods' names, so that errors about a call do not mention a base class.
+
+    Users know only the subclass.
+    """
     for name, value in vars(decorated).items():
         if isinstance(value, FunctionType):
             value.__qualname__ = name
@@ -120,16 +122,30 @@ def options_of_model(
 
 @hide_class_name
 class AutoModel:
-    """A workspace that searches, with its decisions and its average loss; a subclass defines `_event_of`.
+    """A workspace that searches, with the decisions of the search and the average loss so far.
 
-    An operation of several steps holds `_lock`, the lock of the workspace, so threads may share a model.
+    A subclass defines `_event_of`, and calls `_fit`, `_tally` and the methods of `workspace`. An operation of
+    several steps holds `_lock`, the lock of the workspace, so threads may share a model.
+
+    Parameters
+    ----------
+    options : mapping
+        Options of the workspace.
+    begin_with : sequence of str
+        Initial interactions of the search; without a search, the interactions.
+
+    Attributes
+    ----------
+    workspace : Workspace
+        The workspace that learns and predicts.
+    champion : Champion
+        The best single live config; by default the ensemble predicts, of which it is a member.
+    history : list of dict
+        The latest decisions of the search, at most 10,000.
     """
 
-    _workspace_class: ClassVar[type[Workspace]] = Workspace
     _measure: ClassVar[str] = "loss"
     """The quantity that reports average: ``"loss"``, or ``"reward"``, its negative."""
-    _table_call: ClassVar[str]
-    """The call of `fit_table`, for messages."""
 
     @property
     def _standardises(self) -> bool:
@@ -144,15 +160,13 @@ class AutoModel:
             arguments["experimental_full_name_interactions"] = [
                 interaction.replace("*", "|") for interaction in begin_with
             ]
-        self._workspace = self._workspace_class(**arguments)
+        self._workspace = Workspace(**arguments)
         check_options(self._workspace.configuration)
         self._tally = LossTally()
         self._history: deque[Entry] = deque(maxlen=HISTORY)
         self._observe()
         if begin_with and searches:
             first_champion(self._workspace, config)
-        if not self._workspace.layout.bytewise:
-            self._workspace.unseen_namespaces = {name for names in config.elements for name in names}
 
     def _observe(self) -> None:
         """Append each decision of the search to the history."""
@@ -215,7 +229,11 @@ class AutoModel:
             return self._tally.average
 
     def _outlier(self, before: Sequence[int]) -> int:
-        """Return why the last event was not learnt, 0 if it was, or `Outlier.BEGINS_AGAIN`."""
+        """Return the outlier of the last event, from the counts before and after it.
+
+        The result is the reason why the event was not learnt, 0 if it was learnt, or `Outlier.BEGINS_AGAIN`
+        if learning started again with it.
+        """
         now = self._outliers()
         if now[1:] == before[1:]:  # all events that are no outliers increase the first count
             return Outlier.NONE
@@ -274,7 +292,10 @@ class AutoModel:
     # -- streams ---------------------------------------------------------------------------------------
 
     def _event_of(self, item: Any, number: int, problems: Diagnostics) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return item `number` of an iterable as a mapping for `from_dicts`; report a missing label."""
+        """Return an item of an iterable as a mapping for `from_dicts`; `number` is its number in messages.
+
+        A missing label is added to the problems `problems`.
+        """
         type_name = type(item).__name__
         raise EventTypeError(f"event {number}: an event is a mapping, a text or a Block, not {type_name}")
 
@@ -286,32 +307,26 @@ class AutoModel:
         n_events: int | None = None,
         text_format: str | None = None,
         problems: Diagnostics | None = None,
-    ) -> Self:
-        """Learn from a source, and return self."""
-        source = check_source(source, table_call=self._table_call)
+    ) -> None:
+        """Learn from a source."""
+        source = check_source(source)
         total, unit = size_of(source) if n_events is None else (n_events, "events")
-        problems, before = problems or Diagnostics(), self._tally.events
+        problems, before, events = problems or Diagnostics(), self._tally.events, 0
         with progress_bar(show=progress, total=total, unit=unit) as bar:
             feed = Feed(
                 event_of=self._event_of, advance=bar.advance, watched=bar.shown, text_format=text_format
             )
-            n_events = self._learn_source(source, feed, problems)
+            run = Run(self._workspace, source)
+            run.read, run.diagnostics = feed, problems
+            for block, outcomes in run:
+                events += len(block)
+                with self._lock:
+                    self._tally.add_block(outcomes)
+        self._workspace.diagnostics.add(problems)
         if self._tally.events == before:
-            raise nothing_learnt(self._workspace, feed, problems, events=n_events)
+            raise nothing_learnt(self._workspace, feed, problems, events=events)
         if problems.total:
             warnings.warn(problems.summary(), UserWarning, stacklevel=3)
-        return self
-
-    def _learn_source(self, source: Sources, feed: Feed, problems: Diagnostics) -> int:
-        """Learn the events of a source, and return their number."""
-        run, n_events = Run(self._workspace, source), 0
-        run.read, run.diagnostics = feed, problems
-        for block, outcomes in run:
-            n_events += len(block)
-            with self._lock:
-                self._tally.add_block(outcomes)
-        self._workspace.diagnostics.add(problems)
-        return n_events
 
     # -- models ----------------------------------------------------------------------------------------
 
@@ -340,7 +355,7 @@ class AutoModel:
                 "history": msgspec.to_builtins(list(self._history)),
                 "own": self._extra_state(),
             }
-            save_model(Workspace.state(self._workspace, copy=False), target, run={"api": content})
+            save_model(self._workspace.state(copy=False), target, run={"api": content})
 
     @classmethod
     def load(cls, source: ModelSource) -> Self:
@@ -351,8 +366,7 @@ class AutoModel:
                 f"{name} is one of Vowpal Wabbit: AutoML().warm_start(…) begins with it, and "
                 "onlineauto.interop.read_vw_model(…) continues with it unchanged"
             )
-        flags = REGISTRY.from_keywords()
-        workspace, run = load_model(cls._workspace_class, source, flags, allow_scaled=True)
+        workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
         content = run.get("api") or {}
         if content.get("class") != cls.__name__:
             known = str(content.get("class", "Workspace"))
@@ -376,21 +390,6 @@ class AutoModel:
         The champion predicts the same as in the other model, and the search continues from there. The
         ensemble starts with the champion and with `ridge`, which knows no action yet. This model must not
         have learnt anything yet.
-
-        Parameters
-        ----------
-        source : path or bytes
-            A file of onlineauto or of Vowpal Wabbit.
-        namespaces : iterable of str, optional
-            The full names of the namespaces of the events. Vowpal Wabbit saves interactions by letters only,
-            so its models need them: ``-q UA`` becomes the interactions of all names that begin with U and A.
-            To read dicts or JSON, such a model also needs the option ``names`` of this class.
-
-        Raises
-        ------
-        OptionError
-            The model has other options than this one; or it has interactions by letters, and no
-            `namespaces` are given.
 
         Examples
         --------

@@ -20,7 +20,6 @@ class Champion:
     """The best single live config; without a search, the only config.
 
     It predicts until the ensemble leads or is proved better, and always with ``--predict_with champion``.
-    Returned by `AutoML.champion`.
 
     Attributes
     ----------

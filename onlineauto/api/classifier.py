@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
 import msgspec
@@ -21,10 +22,9 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.mappings.values import plain, whole_number
 from onlineauto.state.stored import Stored
-from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Sequence
+    from collections.abc import Collection, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
@@ -60,9 +60,9 @@ class AutoMLClassifier(SingleLines):
     ...     colour = ("red", "green", "blue")[number % 3]
     ...     label = {"red": "stop", "green": "go"}.get(colour, "wait")
     ...     model.learn({"colour": colour, "size": number}, label)
-    >>> model.predict({"colour": "green", "size": 7}), model.labels
+    >>> model.predict({"colour": "green"}), model.labels
     ('go', ['stop', 'go', 'wait'])
-    >>> round(sum(model.predict_proba({"colour": "blue", "size": 7}).values()), 6)
+    >>> round(sum(model.predict_proba({"colour": "blue"}).values()), 6)
     1.0
 
     Parameters
@@ -144,7 +144,7 @@ class AutoMLClassifier(SingleLines):
 
         Parameters
         ----------
-        features : mapping or Series, or sequence of mappings, frame or matrix
+        features : mapping, or sequence of mappings, frame or matrix
             The features of an event, as for `learn`; or those of each event.
 
         Raises
@@ -158,12 +158,11 @@ class AutoMLClassifier(SingleLines):
         >>> model.predict({"x": -1}), model.predict([{"x": 1}, {"x": -1}])
         ('no', ['yes', 'no'])
         """
-        if (one := self._columns.event(features)) is not None:
-            probabilities = self._chances_of_one(one)
+        if isinstance(features, Mapping):
+            probabilities = self.predict_proba(features)
             return max(probabilities, key=probabilities.__getitem__) if probabilities else None
-        rows = self._columns.rows(features)
         with self._lock:
-            probability, labels = self._respond(rows), self.labels
+            probability, labels = self.predict_proba(features), self.labels
         return (
             [labels[code] for code in probability.argmax(axis=1).tolist()]
             if labels
@@ -181,7 +180,7 @@ class AutoMLClassifier(SingleLines):
 
         Parameters
         ----------
-        features : mapping or Series, or sequence of mappings, frame or matrix
+        features : mapping, or sequence of mappings, frame or matrix
             The features of an event, as for `learn`; or those of each event.
 
         Returns
@@ -194,33 +193,30 @@ class AutoMLClassifier(SingleLines):
         InputError
             The features are not valid for `learn`.
         """
-        if (one := self._columns.event(features)) is not None:
-            return self._chances_of_one(one)
-        return self._respond(self._columns.rows(features))
-
-    def _chances_of_one(self, features: Features) -> dict[Any, float]:
-        """Return the probability of each label for one event."""
-        with self._lock:
-            if not self._codes:
-                return {}
-            event = {"context": self._encode(features)}
-            searched = None
-            if self._is_searched:
-                searched = self._chances(Workspace.predict(self._workspace, event))
-            [row] = self._run_one(event, -1, searched).tolist()
-            return dict(zip(self._codes, row, strict=True))
-
-    def _respond(self, rows: Sequence[Any]) -> NDArray[np.float64]:
+        if isinstance(features, Mapping):
+            with self._lock:
+                if not self._codes:
+                    return {}
+                event = {"context": self._encode(features)}
+                searched = None
+                if self._is_searched:
+                    searched = self._chances(self._workspace.predict(event))
+                [row] = self._run_one(event, -1, searched).tolist()
+                return dict(zip(self._codes, row, strict=True))
+        rows = self._columns.rows(features)
         with self._lock:
             if not self._codes or not rows:
                 return np.empty((len(rows), len(self._codes)))
             block = self._block_of(rows)
             searched = None
             if self._is_searched:
-                searched = self._chances(Workspace.predict_block(self._workspace, block).prediction)
+                searched = self._chances(self._workspace.predict_block(block).prediction)
             return self._ensemble.run(block, searched=searched)
 
     _predicts: ClassVar[str] = "probability"
+
+    def _respond(self, rows: Rows) -> NDArray[np.float64]:
+        return self.predict_proba(rows)
 
     @property
     def _output_labels(self) -> list[dict[str, Any]]:
@@ -258,7 +254,10 @@ class AutoMLClassifier(SingleLines):
         return chances
 
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
-        """Return a label as a Python value; refuse one with which the model could not be saved."""
+        """Return a label; a scalar of another library is converted to the equal Python value.
+
+        A label that no file can have is refused here: once learnt, it would keep the model from being saved.
+        """
         builtin = plain(label)
         if not isinstance(builtin, str | int | float):
             raise InputError(
@@ -287,7 +286,7 @@ class AutoMLClassifier(SingleLines):
         if code is None:
             return super()._learn_one(event, label)
         before = self._outliers()
-        prediction = Workspace.learn(self._workspace, event | {"label": _sign(code)})
+        prediction = self._workspace.learn(event | {"label": _sign(code)})
         outlier = self._outlier(before)
         if outlier == Outlier.BEGINS_AGAIN:
             self._ensemble.begin_again()
@@ -312,7 +311,10 @@ class AutoMLClassifier(SingleLines):
         return np.concatenate(outliers)
 
     def _add_class(self, label: Hashable) -> None:
-        """Add a class; the third class ends the part of the search in predictions."""
+        """Add a class; a failure adds nothing.
+
+        The third class ends the part of the search in predictions, which knows the first class only.
+        """
         self._check_number(label, len(self._codes))
         self._ensemble.add_class()
         if len(self._codes) == 2:
@@ -326,7 +328,7 @@ class AutoMLClassifier(SingleLines):
         places = block.event_start[:-1]
         codes = np.array([self._codes[label] for label in labels])
         block.lines["label"][places] = [_sign(code) for code in codes.tolist()]
-        outcomes = Workspace.learn_block(self._workspace, block)
+        outcomes = self._workspace.learn_block(block)
         outliers = outcomes.outlier % int(Outlier.BEGINS_AGAIN)
         begun = int(max(np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN), default=-1))
         if begun >= 0:

@@ -79,96 +79,24 @@ def parts_of(
     return Contributions(prediction, base, parts)
 
 
-class Effect(NamedTuple):
-    """The usual values of a feature, and the mean prediction over rows in which it has each of them."""
-
-    values: list[Any]
-    means: NDArray[np.float64]  # float64[n_values, n_outputs]
-    # The mean over rows of the largest less the smallest prediction, of the output for which that is largest.
-    size: float
-
-
 def effects_of(
-    predict: Predict, rows: Sequence[Mapping[Any, Any]], *, further: Sequence[Mapping[Any, Any]] = ()
-) -> dict[Any, Effect]:
-    """Return the effect of each feature of some rows, and of features that only `further` rows have."""
-    sample, found = sample_rows(rows), {}
-    listed = [*rows, *further]
-    for name in dict.fromkeys(name for row in listed for name in row):
-        values = _values([plain(row[name]) for row in listed if name in row])
-        if len(values) > 1:
-            outputs = predict([{**row, name: value} for value in values for row in sample])
-            outputs = outputs.reshape(len(values), len(sample), -1)
-            size = float(np.ptp(outputs, axis=0).mean(axis=0).max())
-            found[name] = Effect(values, outputs.mean(axis=1), size)
-    return found
+    predict: Predict, rows: Sequence[Mapping[str, Any]]
+) -> dict[str, tuple[list[Any], NDArray[np.float64]]]:
+    """Return for each feature of some rows its usual values, and the mean prediction at each.
 
-
-def largest_first(effects: Mapping[str, Effect], *, outputs: bool) -> dict[str, dict[str, Any]]:
-    """Return effects as mappings by feature, the largest first; without `outputs`, of the only output."""
-    return {
-        name: {"size": size, "values": values, "predictions": means if outputs else means[:, 0]}
-        for name, (values, means, size) in sorted(effects.items(), key=lambda item: -item[1].size)
-    }
-
-
-def effects_of_actions(
-    predict: Callable[[Mapping[str, Any], list[dict[str, Any]]], NDArray[np.float64]],
-    contexts: Sequence[Mapping[str, Any]],
-    actions: Sequence[Mapping[str, Any]],
-) -> dict[str, Effect]:
-    """Return the effects of features of contexts and of actions on the prediction of each action.
-
-    A value of an action's feature is given to all actions that have this feature.
+    The largest effect is first. Predictions are float64[n_values, n_outputs].
     """
-    rows = [_by_feature(context, "context") for context in contexts]
-    listed = [_by_feature(action, "actions") for action in actions]
-
-    def respond(changed: Sequence[Mapping[Any, Any]]) -> NDArray[np.float64]:
-        of_actions = [
-            [{name: row.get(name, action[name]) for name in action} for action in listed] for row in changed
-        ]
-        contexts = [{name: value for name, value in row.items() if name[0] == "context"} for row in changed]
-        return np.array(
-            [
-                predict(_by_namespace(context), list(map(_by_namespace, those)))
-                for context, those in zip(contexts, of_actions, strict=True)
-            ]
-        )
-
-    found = effects_of(respond, rows, further=listed)
-    return {".".join(map(str, _shortened(name))): effect for name, effect in found.items()}
-
-
-def _shortened(name: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the name of a feature, without the owner ``context`` unless the rest begins like an owner."""
-    owner, namespace, *_ = name
-    return name[1:] if owner == "context" and namespace not in ("context", "actions") else name
-
-
-def _by_feature(features: Mapping[str, Any], owner: str) -> dict[tuple[str, ...], Any]:
-    """Return features by their owner, namespace and, in a nested mapping, name.
-
-    >>> _by_feature({"hour": 9, "user": {"age": 30}}, "context")
-    {('context', 'hour'): 9, ('context', 'user', 'age'): 30}
-    """
-    found: dict[tuple[str, ...], Any] = {}
-    for namespace, content in features.items():
-        if isinstance(content, Mapping):
-            found |= {(owner, namespace, name): value for name, value in content.items()}
-        else:
-            found[owner, namespace] = content
-    return found
-
-
-def _by_namespace(found: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
-    """Return the features of a result of `_by_feature`."""
-    features: dict[str, Any] = {}
-    for (_, namespace, *name), value in found.items():
-        before = features.get(namespace)
-        members = before if isinstance(before, dict) else {}
-        features[namespace] = {**members, name[0]: value} if name else value
-    return features
+    sample = sample_rows(rows)
+    found = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = _values([plain(row[name]) for row in rows if name in row])
+        if len(values) < 2:
+            continue
+        changed = [{**row, name: value} for value in values for row in sample]
+        outputs = predict(changed)
+        found[name] = values, outputs.reshape(len(values), len(sample), -1).mean(axis=1)
+    size = {name: float(np.ptp(means, axis=0).max()) for name, (_, means) in found.items()}
+    return {name: found[name] for name in sorted(found, key=lambda name: -size[name])}
 
 
 def _values(values: list[Any]) -> list[Any]:

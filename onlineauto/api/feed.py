@@ -1,4 +1,7 @@
-"""``Feed``: the sources of `fit` as blocks: files of any format, texts, blocks, and mappings."""
+"""``Feed``: the sources of `fit` as blocks: files of any format, texts, blocks, and mappings.
+
+`progress_bar` displays how far a source is learnt; `nothing_learnt` is the error if nothing was.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,17 @@ from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 
-from onlineauto.api.tables import is_frame, names_of_columns
 from onlineauto.engine.stream.read_ahead import read_ahead, saves_time
 from onlineauto.engine.stream.source import open_source, read_all, read_blocks
-from onlineauto.errors import EventTypeError, InputError, OptionError, install_hint, kind_of
+from onlineauto.errors import EventTypeError, InputError, OptionError, install_hint
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.event_source import EventSource
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.formats.options import TEXT, format_of, format_of_lines
 from onlineauto.formats.sources.source import ByteSource, name_of
-from onlineauto.interop.datasets import is_arrow
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.save_load import with_changed_options
@@ -37,14 +38,6 @@ if TYPE_CHECKING:
 
 _ENOUGH: Final = 1 << 16
 """Number of bytes that suffice to recognise the format."""
-Events: TypeAlias = (
-    "Sources | Block | Iterable[str | bytes | Block | os.PathLike[str] | BinaryIO | Mapping[Any, Any]]"
-)
-"""The sources of `fit`: a file, or an iterable of mappings, texts, blocks or files."""
-LabelledEvents: TypeAlias = (
-    "Events | Iterable[tuple[Mapping[Any, Any], Any] | tuple[Mapping[Any, Any], Any, Any]]"
-)
-"""The sources of `fit` with labels: `Events`, or an iterable of features, label and weight."""
 
 
 class Bar(NamedTuple):
@@ -56,7 +49,10 @@ class Bar(NamedTuple):
 
 @contextmanager
 def progress_bar(*, show: bool | None, total: int | None, unit: str) -> Iterator[Bar]:
-    """Display a bar with an estimate of the remaining time; by default on a terminal or in a notebook."""
+    """Display a bar with an estimate of the remaining time, and the total time at the end.
+
+    With None for `show`, it is displayed if standard error is a terminal, or this is a notebook.
+    """
     bar: Any = None
     watched = "ipykernel" in sys.modules or bool(sys.stderr and sys.stderr.isatty())
     if show or (show is None and watched):
@@ -83,7 +79,7 @@ def progress_bar(*, show: bool | None, total: int | None, unit: str) -> Iterator
 
 
 class Feed:
-    """Reads sources for `Workspace.stream`; see `Events` for the possible sources."""
+    """Reads sources for `Workspace.stream`; see `AutoModel.fit` for the possible sources."""
 
     def __init__(
         self,
@@ -93,7 +89,7 @@ class Feed:
         watched: bool,
         text_format: str | None = None,
     ) -> None:
-        self._event_of, self.advance, self._watched, self._form = event_of, advance, watched, text_format
+        self._event_of, self._advance, self._watched, self._form = event_of, advance, watched, text_format
         self.head = b""
         self._identities: Iterable[str] = ()
 
@@ -109,7 +105,7 @@ class Feed:
         if isinstance(source, EventSource):
             for block in read_all(source, configuration, problems):
                 yield block
-                self.advance(len(block))
+                self._advance(len(block))
             return
         if source is None or isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read"):
             yield from self._file(source, configuration, problems)
@@ -130,7 +126,7 @@ class Feed:
             for block in blocks:
                 n_before += len(block)
                 yield block
-                self.advance(len(block))
+                self._advance(len(block))
 
     def _events(
         self, items: Iterator[Any], configuration: Configuration, problems: Diagnostics, n_before: int
@@ -162,11 +158,11 @@ class Feed:
             head = _head(beginning)
             beginning.close()
             if self._watched:
-                file = _Watched(_open_file(source), self.advance, name=name_of(source))
+                file = _Watched(_open_file(source), self._advance, name=name_of(source))
         else:
             opened = ByteSource(source)
             head = _head(opened, lines=1)
-            file = _Watched(opened, self.advance, name=opened.name, head=head)
+            file = _Watched(opened, self._advance, name=opened.name, head=head)
         self.head = self.head or head
         formatted = self._with_format(configuration, head)
         reader = open_source(
@@ -192,15 +188,10 @@ def _is_path(source: object) -> bool:
     return isinstance(source, str | os.PathLike) and source != "-"
 
 
-def check_source(source: Any, *, table_call: str) -> Sources:
-    """Return the source of `fit`, checked and converted for `Feed`; `table_call` is the call for a table."""
+def check_source(source: Any) -> Sources:
+    """Return the source of `fit`, checked and converted for `Feed`."""
     if isinstance(source, Block):
         return [source]
-    if is_frame(source):
-        names = ", ".join(names_of_columns(source))
-        raise InputError(f"a frame has columns: {table_call}; there are {names}")
-    if is_arrow(source) or hasattr(source, "read_row_group"):
-        raise InputError(f"Parquet and Arrow have columns: {table_call}")
     if isinstance(source, Mapping):
         raise InputError("a mapping is one event: give a list of events, or use learn")
     if isinstance(source, str) and ("\n" in source or "|" in source):
@@ -210,9 +201,7 @@ def check_source(source: Any, *, table_call: str) -> Sources:
     if isinstance(source, os.PathLike | EventSource):
         return source
     type_name = "None" if source is None else type(source).__name__
-    advice = _table_advice(source)
-    advice = advice and f"{advice}, for fit_table"
-    advice = advice or "give a path, blocks, or an iterable of mappings or texts"
+    advice = table_advice(source) or "give a path, a frame, blocks, or an iterable of mappings or texts"
     raise EventTypeError(f"{type_name} is not a source of events: {advice}")
 
 
@@ -239,7 +228,10 @@ def _kind_of(item: object) -> type:
 
 
 def _head(source: ByteSource, *, lines: int | None = None) -> bytes:
-    """Return the first bytes of a source; wait for at most `lines` lines."""
+    """Return the first bytes of a source; wait for at most `lines` lines.
+
+    Errors of unpacking are left to the reader.
+    """
     head = b""
     try:
         while len(head) < _ENOUGH and (more := source.read(_ENOUGH - len(head))):
@@ -308,20 +300,21 @@ def _hint(workspace: Workspace, head: bytes, *, binary: bool) -> str:
     if head and not of_bandit and bandit and form is TEXT and b"|" in head:
         return "; it looks like single lines, which AutoMLRegressor and AutoMLClassifier learn"
     if head and form is TEXT and b"|" not in head:
-        return "; it looks like neither VW text nor JSON: read a table with pandas or polars, for fit_table"
+        return (
+            "; it looks like neither VW text nor JSON: read tables with pandas or polars and pass the frame"
+        )
     return ""
 
 
-def check_frame(table: object, columns: object, *, table_call: str) -> None:
-    """Raise an error with advice if a table is not a frame, or is a frame with a description of columns."""
-    if not is_frame(table):
-        advice = _table_advice(table) or "give a frame, a dataset of pyarrow or a path of Parquet"
-        raise InputError(f"{kind_of(table)} is no table: {advice}; fit learns files and iterables of events")
-    if columns is not None:
-        raise InputError(f"columns describes a dataset; the columns of a frame are named: {table_call}")
+def refuse_names(source: object, names: Mapping[str, object]) -> None:
+    """Raise an error with advice if columns are named for a source that has none."""
+    for name, value in names.items():
+        if value is not None:
+            kind, advice = type(source).__name__, table_advice(source) or f"leave {name} out"
+            raise InputError(f"{name} names a column of a frame, but the data is a {kind}: {advice}")
 
 
-def _table_advice(source: object) -> str:
+def table_advice(source: object) -> str:
     """Return how a source that looks like a table can be passed, or ""."""
     if isinstance(source, Mapping):
         return "make a frame of it, such as pandas.DataFrame(…)"
@@ -330,7 +323,7 @@ def _table_advice(source: object) -> str:
     if hasattr(source, "read_row_group") or hasattr(source, "get_batch"):
         return "pass its path, or the table that its read() or read_all() returns"
     if isinstance(source, list) and source and isinstance(source[0], str):
-        return "its texts are no paths of Parquet"
+        return "its texts are events with labels; columns are those of Parquet: paths, a folder or a pattern"
     if not isinstance(source, str | os.PathLike):
         return ""
     if not Path(source).is_file():

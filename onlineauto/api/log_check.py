@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,7 +24,6 @@ from onlineauto.formats.datasets.frame import FrameColumns
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
 from onlineauto.formats.options import format_of
-from onlineauto.interop.datasets import listed
 from onlineauto.interop.frames import from_frame
 from onlineauto.workspace.workspace import Workspace
 
@@ -61,7 +60,7 @@ Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with a log, or worth knowing. Returned by `check_log` in `LogReport.findings`.
+    """Something that is wrong with a log, or worth knowing.
 
     Attributes
     ----------
@@ -86,7 +85,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """What is in a log, and what is wrong with it. Returned by `check_log`.
+    """The result of `check_log`.
 
     Attributes
     ----------
@@ -270,10 +269,6 @@ class LogCheck:
         self._run, self._expected = 0, -1
         # By namespace: signatures with the number and sums of the costs of their events.
         self._groups: dict[str, dict[int, NDArray[np.float64]]] = {}
-        # By namespace: the action of the first event with each signature, and sums over later events of
-        # 1, whether the action is the same, and its variance; see `_add_first_actions`.
-        self._first_actions: dict[str, dict[int, int]] = {}
-        self._same_actions: dict[str, NDArray[np.float64]] = {}
 
     def _place(self, code: str) -> _Places:
         return self._places.setdefault(code, _Places())
@@ -356,9 +351,6 @@ class LogCheck:
         costs = lines.cost_of(lines.shared)
         known = ~np.isnan(costs)
         for namespace, signatures in lines.namespace_signatures(lines.shared):
-            self._add_first_actions(
-                namespace, signatures[known].tolist(), *lines.choices(lines.shared[known])
-            )
             groups = self._groups.setdefault(namespace, {})
             values, number = np.unique(signatures[known], return_inverse=True)
             sums = [np.bincount(number, costs[known] ** power, minlength=len(values)) for power in (0, 1, 2)]
@@ -367,38 +359,6 @@ class LogCheck:
                     groups[value] += parts
                 elif len(groups) < _TRACKED:
                     groups[value] = np.array(parts, np.float64)
-
-    def _add_first_actions(
-        self, namespace: str, signatures: list[int], actions: list[int], probabilities: list[float]
-    ) -> None:
-        """Compare the action of each event with that of the first event that has the same features.
-
-        If the features do not depend on the choice, 1{same action}/p - 1 is at most 0 on average, with a
-        variance of at most 1/p - 1.
-        """
-        firsts = self._first_actions.setdefault(namespace, {})
-        sums = self._same_actions.setdefault(namespace, np.zeros(3))
-        if sums[0] > _FOLLOWED:
-            return
-        n, n_same, variance = 0, 0, 0.0
-        for signature, action, p in zip(signatures, actions, probabilities, strict=True):
-            if signature in firsts:
-                n += 1
-                if firsts[signature] == action:
-                    n_same += 1
-                    variance += 1 / p - 1
-            elif len(firsts) < _TRACKED:
-                firsts[signature] = action
-        sums += n, n_same, variance
-
-    def _tells_action(self, namespace: str) -> bool:
-        """Return whether features of the context depend on the action that was chosen."""
-        n, same, variance = self._same_actions[namespace]
-        is_copied = "repeated-part" in self._places
-        several = len(set(self._first_actions[namespace].values())) > 1
-        excess = variance - (n - same)
-        sure = n >= _ENOUGH and same >= _EXPLAINED * n and excess > _SURE * np.sqrt(variance)
-        return bool(several and sure and not is_copied)
 
     def _add_features(self, lines: _Lines) -> None:
         """Sum values and costs of each feature of the context, over the first labelled events."""
@@ -432,17 +392,8 @@ class LogCheck:
                     self._add_time(_time_of(value) if isinstance(value, str) else value, f"row {row}")
             except TypeError:
                 raise InputError(f"column {time!r} has values that cannot be compared: row {row}") from None
-            if columns.get("context") is None:  # all columns without another role
-                names = (value for name, value in columns.items() if name != "choices")
-                taken = {str(time), *chain.from_iterable(map(listed, names))}
-                columns["context"] = [name for name in read.names if name not in taken]
         rest = {name: value for name, value in options.items() if name not in _COLUMNS}
-        try:
-            return list(from_frame(frame, **columns, problems=self.diagnostics, strict=False)), rest
-        except InputError as error:
-            if time is None and (named := _column_of_times(frame, str(error))):
-                raise InputError(f"{error}; if rows are in its order: check_log(…, time={named!r})") from None
-            raise
+        return list(from_frame(frame, **columns, problems=self.diagnostics, strict=False)), rest
 
     def open(self, path: Path) -> BinaryIO:
         """Check the lines of a log in dsjson, and return its decisions, joined with later rewards."""
@@ -597,12 +548,6 @@ class LogCheck:
             if len(groups) == 1 and counts.sum() >= max(_ENOUGH, 0.999 * n):
                 message = f"namespace of the context is the same in all events: {namespace!r} says nothing"
                 yield Finding("note", "constant", 1, [], message)
-            if self._tells_action(namespace):
-                message = (
-                    f"namespace {namespace!r} of the context tells which action was logged: what describes "
-                    "an action belongs to the actions"
-                )
-                yield Finding("warning", "leak", 1, [], message)
             if spread > 0 and self._explained(groups, n) >= _EXPLAINED:
                 leaks.add(namespace)
                 yield Finding("error", "leak", 1, [], f"namespace {_LEAKS.format(namespace)}")
@@ -687,13 +632,6 @@ def _by_presence(values: _Values, n: float, total: float, squares: float) -> flo
     return float(1 - within / (squares - total * total / n))
 
 
-def _column_of_times(frame: Any, message: str) -> str | None:
-    """Return the first column of dates or times that a message names."""
-    columns = FrameColumns(frame)
-    named = (name for name in columns.names if f" {name}: " in message)
-    return next((name for name in named if any(isinstance(v, date) for v in columns.values(name))), None)
-
-
 def _time_of(text: str | None) -> datetime | None:
     """Return a time in UTC; None if there is none that can be read."""
     try:
@@ -729,19 +667,12 @@ class _Lines:
         known = (block.cost != UNLABELLED) & (block.probability > 0)
         self.chosen = line[known]
         self.cost, self.probability = block.cost[known], block.probability[known]
-        self._choice_of_event = np.zeros(len(block), np.int64)
-        self._choice_of_event[self.event[self.chosen]] = np.arange(len(self.chosen))
         self._cost_of_event = np.full(len(block), np.nan)
         self._cost_of_event[self.event[self.chosen]] = self.cost
         self.is_labelled = ~np.isnan(self._cost_of_event)
 
     def place(self, line: int) -> str:
         return str(self.block.place_of(int(line)))
-
-    def choices(self, rows: NDArray[np.int64]) -> tuple[list[int], list[float]]:
-        """Return the signature and the probability of the logged action of the event of each line."""
-        at = self._choice_of_event[self.event[rows]]
-        return self.signature[self.chosen[at]].tolist(), self.probability[at].tolist()
 
     def cost_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the cost of the event of each line; NaN if it has none."""

@@ -162,7 +162,10 @@ class NumberEncoder:
         return list(self._known)
 
     def encode_features(self, features: Mapping[Any, Any]) -> dict[str, Any]:
-        """Return features, sorted by name, with encoded numbers, for `onlineauto.interop.from_dicts`."""
+        """Return features with their numbers encoded, for `onlineauto.interop.from_dicts`.
+
+        They are sorted by name, so that the order in `features` has no effect.
+        """
         result: dict[str, Any] = {}
         for key in sorted(features, key=str):
             name, value = str(key), features[key]
@@ -184,7 +187,11 @@ class NumberEncoder:
         return result
 
     def first_far(self, features: Mapping[Any, Any]) -> tuple[str, float] | None:
-        """Return the name and value of the first number far beyond all before of its name, or None."""
+        """Return the name and value of the first number far beyond all before of its name; None without one.
+
+        Call this once for each event to be learnt. If the first numbers of a name turn out to be outliers,
+        the statistics of that name start again.
+        """
         result = None
         for name, value in features.items():
             number = _number(name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
@@ -20,7 +21,6 @@ from onlineauto.features.options import MOST_LAGS
 from onlineauto.formats.mappings.event_kernels import LARGE
 from onlineauto.formats.mappings.identities import named
 from onlineauto.formats.mappings.values import plain
-from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -130,7 +130,7 @@ class AutoMLRegressor(SingleLines):
 
         Parameters
         ----------
-        features : mapping or Series, or sequence of mappings, frame or matrix
+        features : mapping, or sequence of mappings, frame or matrix
             The features of an event, as for `learn`; or those of each event.
 
         Returns
@@ -148,23 +148,24 @@ class AutoMLRegressor(SingleLines):
         >>> model.predict({"rooms": 1}), model.predict([{"rooms": 1}, {"rooms": 1}])
         (300.0, array([300., 300.]))
         """
-        if (one := self._columns.event(features)) is not None:
+        if isinstance(features, Mapping):
             with self._lock:
-                event = {"context": self._encode(self._complete(one))}
-                return self._natural(float(Workspace.predict(self._workspace, event)[0]))
-        return self._predict_rows(self._columns.rows(features), awaits=True)
+                event = {"context": self._encode(self._complete(features))}
+                return self._natural(float(self._workspace.predict(event)[0]))
+        return self._predict_rows(features, awaits=True)
 
-    def _predict_rows(self, rows: Sequence[Any], *, awaits: bool) -> NDArray[np.float64]:
+    def _predict_rows(self, features: Rows, *, awaits: bool) -> NDArray[np.float64]:
         """Return the labels of many events; `awaits` says that their labels may be learnt later."""
+        rows = self._columns.rows(features)
         if not rows:
             return np.empty(0)
         with self._lock:
             (mean, unit), (low, high) = self._scale(), self._limits()
             rows = [self._with_lags(row, awaits=awaits) for row in rows]
-            outcomes = Workspace.predict_block(self._workspace, self._block_of(rows))
-            return np.clip(mean + unit * outcomes.prediction.astype(float), low, high)
+            predicted = self._workspace.predict_block(self._block_of(rows)).prediction.astype(float)
+            return np.clip(mean + unit * predicted, low, high)
 
-    def _respond(self, rows: Sequence[Any]) -> NDArray[np.float64]:
+    def _respond(self, rows: Rows) -> NDArray[np.float64]:
         return self._predict_rows(rows, awaits=False)[:, np.newaxis]
 
     @property
@@ -229,7 +230,11 @@ class AutoMLRegressor(SingleLines):
         return number
 
     def _outlier_kind(self, label: float, weight: float) -> int:
-        """Return whether a label or weight is far beyond all before, as an outlier; 0 if neither is."""
+        """Return whether a label or weight is far beyond all before, as an outlier; 0 if neither is.
+
+        If the first labels turn out to be outliers, return `Outlier.BEGINS_AGAIN`, and forget the statistics
+        of labels.
+        """
         largest = max(map(abs, self._range)) if self._labels.weight else 0.0
         verdict = self._size.judge(label, before=largest)
         if verdict == RUINED:
@@ -267,7 +272,7 @@ class AutoMLRegressor(SingleLines):
         elif outlier_kind:
             return outlier_kind
         before, standard = self._outliers(), self._standard(label)
-        raw = float(Workspace.learn(self._workspace, event | {"label": standard})[0])
+        raw = float(self._workspace.learn(event | {"label": standard})[0])
         outlier = self._outlier(before) or outlier_kind
         if Outlier.NONE < outlier < Outlier.BEGINS_AGAIN:
             return outlier
@@ -305,13 +310,16 @@ class AutoMLRegressor(SingleLines):
         labels: Sequence[float],
         scales: list[tuple[float, float, float, float]],
     ) -> NDArray[np.uint8]:
-        """Learn a block from event `begin` on, with labels standardised by `scales`; return the outliers."""
+        """Learn the events of a block from `begin` on, with standardised labels; return their outliers.
+
+        `scales` has mean and unit of the labels before each event, and the lowest and the highest label.
+        """
         part = block.tail(begin).head(len(scales))
         if not scales:
             return outliers
         places, (means, units, low, high) = part.event_start[:-1], np.array(scales).T
         part.lines["initial"][places] /= units
-        outcomes = Workspace.learn_block(self._workspace, part)
+        outcomes = self._workspace.learn_block(part)
         outlier = np.where(outliers, outliers, outcomes.outlier)
         with np.errstate(over="ignore"):
             if self._has_squared_loss:

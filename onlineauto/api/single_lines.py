@@ -6,32 +6,27 @@ import io
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import replace
-from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
+from itertools import chain, groupby, islice, starmap
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from onlineauto.api.base import AutoModel, hide_class_name, options_of_model
-from onlineauto.api.effects import effects_of, largest_first, parts_of, sample_rows
-from onlineauto.api.feed import check_frame
+from onlineauto.api.effects import effects_of, parts_of, sample_rows
+from onlineauto.api.feed import Feed, check_source, nothing_learnt, progress_bar, refuse_names, size_of
 from onlineauto.api.numbers import NumberEncoder
 from onlineauto.api.tables import (
     LearntColumns,
+    TableEvent,
     categories_of,
-    check_roles,
-    example_of,
-    examples_or_blocks,
     frame_rows,
     is_frame,
     labelled_rows,
-    mapping_of,
 )
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, add_outlier, outlier_message
 from onlineauto.engine.records.loop import Outlier
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import InputError, OptionError, kind_of
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
@@ -40,7 +35,6 @@ from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import check_weight, named_block, named_event
 from onlineauto.formats.mappings.values import is_missing
 from onlineauto.interop.datasets import dataset_rows, is_arrow
-from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     import os
@@ -49,7 +43,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.api.feed import Feed, LabelledEvents
     from onlineauto.api.tables import Rows, Shaped
     from onlineauto.features.block import Block
     from onlineauto.formats.mappings.identities import Identities
@@ -60,28 +53,14 @@ Features: TypeAlias = "Mapping[Any, Any]"
 """Features by name, or by namespace: numbers, texts, truth values, lists of names, nested mappings."""
 
 
-class ScaledWorkspace(Workspace):
-    """The workspace of a model that scales numbers and labels; only that model learns, predicts and saves."""
-
-    is_scaled = True
-
-    def _reject(self, *_: object, **__: object) -> NoReturn:
-        raise OptionError(
-            "the numbers and labels of this workspace are scaled by its model: call fit, learn, predict, "
-            "predict_proba, explain and save of the AutoMLRegressor or AutoMLClassifier itself; each thread "
-            "may have a copy"
-        )
-
-    learn = learn_block = stream = predict = predict_block = scored = predictor = state = _reject
-
-
 @hide_class_name
 class SingleLines(AutoModel):
-    """A model of events with features and a label; a subclass defines `_learn_block` and `_check_label`."""
+    """A model of events with features and a label. Numbers are encoded by `NumberEncoder`.
 
-    _workspace_class = ScaledWorkspace
+    A subclass defines `_learn_block`, and `_check_label` for labels.
+    """
+
     _predicts: ClassVar[str] = "prediction"
-    _table_call = "fit_table(table, label=…), or fit(frame, y) with separate labels"
 
     def __init__(
         self,
@@ -116,11 +95,23 @@ class SingleLines(AutoModel):
 
     @abstractmethod
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
-        """Return a label in the form that the model uses; `before` are the labels that are learnt first."""
+        """Return a label, which is not missing, in the form that the model uses.
+
+        `before` has the labels that will be learnt first, together with this one.
+
+        Raises
+        ------
+        InputError
+            The value cannot be a label.
+        """
 
     @abstractmethod
     def _learn_block(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
-        """Predict, count and learn the events of a block; return their outliers, see `Outcomes.outlier`."""
+        """Predict, count and learn events; their block has the weights and may be changed.
+
+        Return for each event the reason why it was not learnt, 0 if it was learnt, and `Outlier.BEGINS_AGAIN`
+        if learning started again with it; see `Outcomes.outlier`.
+        """
 
     # -- one event -------------------------------------------------------------------------------------
 
@@ -128,10 +119,9 @@ class SingleLines(AutoModel):
         """Learn an event."""
         if is_missing(y):
             raise InputError(f"the label is missing: {y!r}; leave out events without a label")
-        given = self._to_learn(features)
         with self._lock:
             label, weight = self._check_label(y), check_weight(weight, "event")
-            features = self._complete(named(given, self._workspace.identities), learns=True)
+            features = self._complete(named(features, self._workspace.identities), learns=True)
             event = {"context": self._encode(features), "weight": weight}
             if far := self._numbers.first_far(features):
                 text = outlier_message(f"{far[0]}: the value {far[1]:g}")
@@ -139,7 +129,6 @@ class SingleLines(AutoModel):
                 return
             outlier = self._learn_one(event, label)
             self._numbers.add(features)
-            self._columns.note(given)
             if outlier == Outlier.BEGINS_AGAIN:
                 warnings.warn(BEGAN_AGAIN, UserWarning, stacklevel=2)
             elif outlier:
@@ -148,13 +137,11 @@ class SingleLines(AutoModel):
                 )
                 warnings.warn(outlier_message(description), UserWarning, stacklevel=2)
 
-    def _to_learn(self, features: Any) -> Any:
-        """Return the features of an event to learn, without labels and weights; `_encode` rejects others."""
-        given = mapping_of(features)
-        return features if given is None else self._columns.without_targets(given)
-
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
-        """Predict, count and learn an event, to which the label is added here; return its outlier."""
+        """Predict, count and learn an event, to which the label is added here; return its outlier.
+
+        See `_learn_block` for the outlier.
+        """
         block = named_block([named_event(event | {"label": 0})], self._names)
         return int(self._learn_block(block, [label])[0])
 
@@ -176,8 +163,8 @@ class SingleLines(AutoModel):
         return features
 
     def _encode(self, features: Features) -> dict[str, Any]:
-        if type(features) is not dict and not isinstance(features, Mapping):
-            hint = "; fit_table and predict take frames" if is_frame(features) else ""
+        if not isinstance(features, Mapping):
+            hint = "; fit and predict take frames" if is_frame(features) else ""
             if isinstance(features, list | tuple):
                 hint = "; rows of numbers are a matrix: numpy.array(rows)"
             type_name = type(features).__name__
@@ -187,21 +174,26 @@ class SingleLines(AutoModel):
             self._compared = options
         return self._numbers.encode_features(named(features, self._workspace.identities))
 
-    def _learn_examples(self, items: Iterable[Any], first: int, problems: Diagnostics) -> InputError | None:
-        """Learn events up to the first invalid one; return the error of that event."""
+    def _learn_examples(
+        self, examples: Iterable[TableEvent], first: int, problems: Diagnostics
+    ) -> InputError | None:
+        """Learn events up to the first invalid one; return the error of that event.
+
+        An event with a missing label or an outlier is added to the problems `problems`, and is not learnt.
+        `first` is the number of the first event, for messages.
+        """
         events: list[NamedEvent] = []
         labels: list[Any] = []
         places: list[int] = []
         problem, problems.reading = None, "event"
-        for number, item in enumerate(items, first):
+        for number, example in enumerate(starmap(TableEvent, examples), first):
             where = f"event {number}"
+            if is_missing(example.label):
+                problems.locate(ProblemCode.NO_LABEL, number + 1, repr(example.label))
+                continue
             try:
-                example = example_of(item, where)
-                if is_missing(example.label):
-                    problems.locate(ProblemCode.NO_LABEL, number + 1, repr(example.label))
-                    continue
-                label, given = self._check_label(example.label, labels), self._to_learn(example.features)
-                features = named(given, self._workspace.identities)
+                label = self._check_label(example.label, labels)
+                features = named(example.features, self._workspace.identities)
                 example = example._replace(features=self._complete(features, learns=True))
                 mapping = {"context": self._encode(example.features), "label": 0, "weight": example.weight}
                 event = named_event(mapping, where=where)
@@ -212,7 +204,6 @@ class SingleLines(AutoModel):
                     continue
                 events.append(event)
                 self._numbers.add(example.features)
-                self._columns.note(given)
             except InputError as error:
                 problem = error if str(error).startswith(where) else InputError(f"{where}: {error}")
                 break
@@ -228,7 +219,6 @@ class SingleLines(AutoModel):
         """Learn the events of a block, and add outliers to the problems, by line number."""
         weights = block.weight[block.event_start[:-1]].tolist()
         outliers = self._learn_block(block, labels)
-        self._workspace.notice(block.namespaces.names, self.events)
         for at in np.flatnonzero(outliers).tolist():
             number = float(labels[at]) if outliers[at] == Outlier.FAR_COST else None
             number = weights[at] if outliers[at] == Outlier.FAR_WEIGHT else number
@@ -237,13 +227,23 @@ class SingleLines(AutoModel):
     # -- why -------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _respond(self, rows: Sequence[Any]) -> NDArray[np.float64]:
+    def _respond(self, rows: Rows) -> NDArray[np.float64]:
         """Return the predictions of rows: float64[n_rows, n_outputs]."""
 
     @property
     def _output_labels(self) -> list[dict[str, Any]]:
         """The name of each output of `_respond`, as members of an explanation; none for a number."""
         return [{}]
+
+    def _one_row(self, features: Any) -> Features:
+        """Return the features of an event, which may be a Series or a frame of one row."""
+        if hasattr(features, "to_frame") and hasattr(features, "index"):
+            features = features.to_frame().T
+        if is_frame(features) and features.shape[0] == 1:
+            [features] = self._columns.rows(features)
+        if not isinstance(features, Mapping):
+            raise InputError(f"explain takes one event, not {kind_of(features)}: frame.iloc[0].to_dict()")
+        return features
 
     def explain(self, features: Features | Shaped, background: Rows | None = None) -> dict[str, Any]:
         """Return how much each feature moves the prediction of an event, in the unit of the prediction.
@@ -283,7 +283,7 @@ class SingleLines(AutoModel):
         (1200, 714, 486)
         """
         rows: list[Any] = [{}] if background is None else sample_rows(self._columns.rows(background))
-        features = self._columns.one_row(features)
+        features = self._one_row(features)
         found = parts_of(self._respond, features, rows)
         predictions = []
         for at, label in enumerate(self._output_labels):
@@ -304,173 +304,95 @@ class SingleLines(AutoModel):
         Returns
         -------
         dict
-            ``features`` has for each feature, the one with the largest effect first, its ``size``, up to nine
-            ``values``, and the mean ``predictions`` at each: float64[n_values], or float64[n_values,
-            n_labels] in the order of ``labels``. The size is the largest less the smallest prediction of
-            a row over these values, in their unit: the mean over rows; for a classifier, of the label for
-            which that is largest. `onlineauto.pictures.effects` draws it.
+            ``features`` has for each feature, the one with the largest effect first, up to nine ``values``
+            and the ``predictions`` at each: float64[n_values], or float64[n_values, n_labels] in the order
+            of ``labels``. `onlineauto.pictures.effects` draws it.
 
         Raises
         ------
         InputError
-            There are no rows, or a feature is not valid for `learn`; or a classifier has learnt no label.
+            There are no rows, or a feature is not valid for `learn`.
 
         Source
         ------
-        Partial dependence (Friedman, 2001); the size is that of individual conditional expectations
-        (Goldstein et al., 2015), so that effects that differ between rows do not cancel.
+        Partial dependence (Friedman, 2001).
         """
-        if not (outputs := self._output_labels):
-            raise InputError("there are no effects before the first label is learnt")
         found = effects_of(self._respond, self._columns.rows(rows))
-        labels = [output["label"] for output in outputs if output]
-        features = largest_first(found, outputs=bool(labels))
+        labels = [output["label"] for output in self._output_labels if output]
+        features = {
+            name: {"values": values, "predictions": means if labels else means[:, 0]}
+            for name, (values, means) in found.items()
+        }
         return {"predicts": self._predicts, "features": features} | ({"labels": labels} if labels else {})
 
     # -- many events -----------------------------------------------------------------------------------
 
-    @overload
-    def fit(self, events: LabelledEvents, *, progress: bool | None = None) -> Self: ...
-
-    @overload
     def fit(
-        self, rows: Rows, /, y: Any, *, sample_weight: Any = None, progress: bool | None = None
-    ) -> Self: ...
-
-    def fit(
-        self, events: Any, y: Any = None, *, sample_weight: Any = None, progress: bool | None = None
-    ) -> Self:
-        """Learn from labelled events, or from rows and their labels, once each and in order; return self.
-
-        Parameters
-        ----------
-        events : iterable, path, bytes or binary file
-            An iterable of (features, label), (features, label, weight), mappings with ``context``, ``label``
-            and ``weight``, texts or blocks; or a file of text or JSON. With `y`, the rows: a frame, a matrix
-            or a list of mappings.
-        y, sample_weight : sequence, optional
-            The label and the weight of each row, like in scikit-learn.
-        progress : bool, optional
-            Whether to display a bar; by default on a terminal and in a notebook.
-
-        Raises
-        ------
-        InputError
-            An event is invalid, or nothing was learnt. Events before it are learnt.
-
-        Examples
-        --------
-        >>> from onlineauto import AutoMLRegressor
-        >>> AutoMLRegressor().fit([({"rooms": 2}, 600.0), ({"rooms": 3}, 900.0)]).events
-        2
-        >>> AutoMLRegressor().fit([{"rooms": 2}, {"rooms": 3}], [600.0, 900.0]).events
-        2
-        """
-        if y is None and sample_weight is None:
-            return self._fit(events, progress=progress)
-        rows = labelled_rows(events, y, sample_weight)
-        with self._unchanged_columns_on_failure():
-            if is_frame(events):
-                self._columns.learn(events, without=self._columns.targets)
-                self._identify(categories_of(events))
-            return self._fit(rows, progress=progress, n_events=len(rows))
-
-    def fit_table(
         self,
-        table: Any,
+        source: Any,
+        y: Any = None,
         *,
+        sample_weight: Any = None,
         label: str | None = None,
         weight: str | None = None,
         columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """Learn from a frame, a dataset or Parquet with a column of labels, in order, and return self.
-
-        Parameters
-        ----------
-        table : frame, dataset, path or list of paths
-            A frame of pandas, polars or Arrow; a dataset of pyarrow; Parquet: files, a folder or a pattern.
-        label, weight : str, optional
-            Columns of labels and weights. A frame needs `label`. A weight is the number of such events that
-            a row represents, by default 1.
-        columns : path or mapping, optional
-            The roles of the columns of a dataset, in place of `label` and `weight`.
-        progress : bool, optional
-            Whether to display a bar; by default on a terminal and in a notebook.
-
-        Raises
-        ------
-        InputError
-            A row is invalid, a column is missing, the source is no table, or nothing was learnt. Rows before
-            it are learnt.
-
-        Examples
-        --------
-        >>> import polars
-        >>> from onlineauto import AutoMLRegressor
-        >>> frame = polars.DataFrame({"rooms": [2, 3], "rent": [600.0, 900.0]})
-        >>> AutoMLRegressor().fit_table(frame, label="rent").events
-        2
-        """
-        check_roles(label=label, weight=weight)
-        if label is not None and weight is not None and str(label) == str(weight):
-            raise InputError(f"label and weight are both the column {str(label)!r}: name two columns")
-        if is_arrow(table):
-            problems, named_columns = Diagnostics(), {"label": label, "weight": weight}
-            roles, rows = dataset_rows(
-                table, columns, **named_columns, problems=problems, identify=self._identify
+        """Learn from events, once each and in order, and return self."""
+        problems = Diagnostics(reading="event")
+        total: int | None
+        if y is not None or sample_weight is not None:
+            if is_frame(source):
+                self._columns.learn(source)
+                self._identify(categories_of(source))
+            source = labelled_rows(source, y, sample_weight, columns={"label": label, "weight": weight})
+            total, unit = len(source), "events"
+        elif is_frame(source):
+            total, unit = source.shape[0], "events"
+            self._identify(categories_of(source, without=label))
+            events = frame_rows(source, label=label, weight=weight)
+            self._columns.learn(source, without=(label, weight))
+            source = events
+        elif is_arrow(source):
+            total, unit = None, "events"
+            source = dataset_rows(
+                source, columns, label=label, weight=weight, problems=problems, identify=self._identify
             )
-            with self._unchanged_columns_on_failure():
-                self._columns.learn_targets(roles.label, roles.weight, features=roles.context)
-                return self._fit(rows, progress=progress, problems=problems)
-        check_frame(table, columns, table_call=self._table_call)
-        events = frame_rows(table, label=label, weight=weight)
-        with self._unchanged_columns_on_failure():
-            self._identify(categories_of(table, without=label))
-            self._columns.learn(table, without=(label, weight))
-            return self._fit(events, progress=progress, n_events=table.shape[0])
-
-    @contextmanager
-    def _unchanged_columns_on_failure(self) -> Iterator[None]:
-        """Restore the columns if no event is learnt: the label of a failed call is no target."""
-        columns, before = deepcopy(self._columns), self.events
-        try:
-            yield
-        finally:
-            if self.events == before:
-                self._columns = columns
-
-    def _learn_source(self, source: Any, feed: Feed, problems: Diagnostics) -> int:
-        problems.reading, before, n_events = "event", self.events, 0
-        examples, blocks = examples_or_blocks(source)
-        while taken := list(islice(examples, self._together)):
-            with self._lock:
-                problem = self._learn_examples(taken, n_events, problems)
-            if problem:
-                if learnt := self.events - before:
-                    rest = f"{learnt:,} events before it are learnt: mend it, and fit only the rest"
-                    problem.args = (f"{problem}; {rest}",)
-                raise problem
-            n_events += len(taken)
-            feed.advance(len(taken))
-        for block in feed(blocks, self._workspace.configuration, problems):
-            n_events += len(block)
-            with self._lock:
-                self._learn_lines(block, problems)
-        self._workspace.notice((), self.events, ends=True)
-        return n_events
+        else:
+            refuse_names(source, {"label": label, "weight": weight})
+            source = check_source(source)
+            total, unit = size_of(source)
+        before = self.events
+        with progress_bar(show=progress, total=total, unit=unit) as bar:
+            feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown)
+            examples, blocks = _examples_or_blocks(source)
+            n, taken = 0, list(islice(examples, self._together))
+            while taken:
+                with self._lock:
+                    problem = self._learn_examples(taken, n, problems)
+                if problem:
+                    if learnt := self.events - before:
+                        rest = f"{learnt:,} events before it are learnt: mend it, and fit only the rest"
+                        problem.args = (f"{problem}; {rest}",)
+                    raise problem
+                n += len(taken)
+                bar.advance(len(taken))
+                taken = list(islice(examples, self._together))
+            for block in feed(blocks, self._workspace.configuration, problems):
+                n += len(block)
+                with self._lock:
+                    self._learn_lines(block, problems)
+        if self.events == before:
+            raise nothing_learnt(self._workspace, feed, problems, events=n)
+        if problems.total:
+            warnings.warn(problems.summary(), UserWarning, stacklevel=2)
+        return self
 
     def _learn_lines(self, block: Block, problems: Diagnostics) -> None:
         """Learn the labelled events of a block; its arrays may belong to a file and are not changed."""
-        self._columns.forget_names()
-        block = replace(block, lines=block.lines.copy())
-        labelled = (block.lines["label"][block.event_start[:-1]] != UNLABELLED).tolist()
-        for is_labelled, places in groupby(range(len(block)), labelled.__getitem__):
-            if is_labelled:
-                first, *rest = places
-                part = block.tail(first).head(1 + len(rest))
-                labels = part.lines["label"][part.event_start[:-1]].tolist()
-                self._learn_located(part, [int(y) if y.is_integer() else y for y in labels], problems)
+        for part in _labelled_runs(block):
+            labels = part.lines["label"][part.event_start[:-1]].tolist()
+            self._learn_located(part, [int(y) if y.is_integer() else y for y in labels], problems)
 
     # -- models ----------------------------------------------------------------------------------------
 
@@ -488,13 +410,45 @@ class SingleLines(AutoModel):
         return type(self).load, (file.getvalue(),)
 
     def _extra_state(self) -> dict[str, Any]:
-        state = {"numbers": self._numbers.state(), "columns": self._columns.state()}
-        return state | ({"raw_numbers": raw} if (raw := self._numbers.raw_state()) else {})
+        raw = self._numbers.raw_state()
+        return {"numbers": self._numbers.state()} | ({"raw_numbers": raw} if raw else {})
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._numbers = NumberEncoder()
         self._columns = LearntColumns()
         self._numbers.restore(state["numbers"])
         self._numbers.restore_raw(state.get("raw_numbers", []))
-        self._columns.restore(state.get("columns", {}))
         self._serve()
+
+
+def _examples_or_blocks(source: Any) -> tuple[Iterator[TableEvent], Any]:
+    """Return the examples of a source and None, or no examples and the source for `Feed`."""
+    if source is None or isinstance(source, str | bytes) or not isinstance(source, Iterable):
+        return iter(()), source
+    if hasattr(source, "read"):
+        return iter(()), source
+    items = iter(source)
+    beginning = list(islice(items, 1))
+    items, first = chain(beginning, items), beginning[0] if beginning else None
+    if isinstance(first, Mapping) or (isinstance(first, tuple | list) and len(first) in (2, 3)):
+        return map(_example, items), ()
+    return iter(()), items
+
+
+def _example(item: Any) -> TableEvent:
+    """Return an item of an iterable as an example; invalid items are rejected when they are learnt."""
+    if isinstance(item, Mapping):
+        return TableEvent(item.get("context", {}), item.get("label"), item.get("weight", 1.0))
+    if isinstance(item, tuple | list) and len(item) in (2, 3):
+        return TableEvent(*item)
+    return TableEvent(item, 0)  # `_encode` rejects the features
+
+
+def _labelled_runs(block: Block) -> Iterator[Block]:
+    """Yield the labelled runs of events of a block, with their own lines."""
+    copy_ = replace(block, lines=block.lines.copy())
+    labelled = (copy_.lines["label"][copy_.event_start[:-1]] != UNLABELLED).tolist()
+    for is_labelled, places in groupby(range(len(copy_)), labelled.__getitem__):
+        if is_labelled:
+            first, *rest = places
+            yield copy_.tail(first).head(1 + len(rest))

@@ -226,7 +226,10 @@ def _reopen(rules: SearchRules, search: Search, statistics: Statistics) -> Searc
 
 
 def _exchange(rules: SearchRules, search: Search, live: int) -> Search:
-    """Keep all live configs, each with a first lease; the two champions exchange their indices."""
+    """Keep all live configs, each with a first lease; the two champions exchange their indices.
+
+    If the rules say so, all waiting configs are kept too.
+    """
     order = [slot.index for slot in search.slots]
     order[0], order[live] = order[live], order[0]
     live_configs = tuple(

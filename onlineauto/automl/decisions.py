@@ -101,7 +101,12 @@ class Statistics(Protocol):
         """Return, by name, the terms of each score of an extra member that can be computed."""
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
-        """Return the F-statistic of the weight of each member that is not `resting`, about 1 if useless."""
+        """Return the worth of each extra member of the ensemble, without those that are `resting`.
+
+        A member's *worth* is the F-statistic of its weight: the increase of the squared error of the latest
+        events without the member, divided by the mean squared error of one event. It is about 1 for a useless
+        member.
+        """
 
     def lower(self, live: int) -> float:
         """Return a lower bound on the reward of live config `live`."""

@@ -50,7 +50,11 @@ def renew(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
 
 
 def with_next_review(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
-    """Return the search with the time of its next review. The delay grows while nothing changes."""
+    """Return the search with the time of its next review. The delay grows while nothing changes.
+
+    The interval is an eighth, later a quarter, of a first lease. After that, it is a sixteenth of the number
+    of learnt events since the last change of champion or drift.
+    """
     learnt = statistics.learnt()
     unchanged = learnt - search.since
     wait = max(rules.first_review, min(unchanged, rules.lease // 4), unchanged // 16, 1)

@@ -139,7 +139,10 @@ def least_promising(search: Search, statistics: Statistics) -> int:
 
 
 def make_late_live(rules: SearchRules, search: Search, first_late: int, statistics: Statistics) -> Step:
-    """Make the first proposal for late namespaces live, in place of the least promising challenger."""
+    """Make the first proposal for late namespaces live at once, in place of the least promising challenger.
+
+    Of equals, it replaces the one that has run least. The proposals are the candidates from `first_late` on.
+    """
     if first_late == len(search.candidates) or rules.max_live == 1:
         return search, ()
     live = len(search.slots)

@@ -36,7 +36,7 @@ from onlineauto.workspace.options import REGISTRY as POLICIES
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -135,13 +135,14 @@ def run(configuration: Configuration) -> int:
         raise InputError(_no_result_reason(evaluation, configuration))
     for line in table(values, alpha=options.alpha):
         print(line)
-    names = _short_names([value.policy for value in values])
     for name, policy in paced_policies(evaluation):
         pacing = policy.pacing
         costs_text = (
             f"costs {pacing.mean_cost:.4g} in the mean" if pacing.costed else "has no cost in the log"
         )
-        print(f"{names[name]}: a decision {costs_text}; budget {policy.budget:g}, price {pacing.price:.4g}")
+        print(
+            f"{_shorten(name)}: a decision {costs_text}; budget {policy.budget:g}, price {pacing.price:.4g}"
+        )
     if not options.quiet:
         if n := sum(source.unrewarded for source in sources if isinstance(source, Joined)):
             warn(f"{count_of(n, 'decision')} without a reward left out; --default_reward gives them one")
@@ -202,7 +203,10 @@ def _lines_of(source: BinaryIO | Path | Joined) -> Iterable[bytes]:
 
 
 def policy_from(spec: str, configuration: Configuration, costs: LoggedCosts | None = None) -> Workspace:
-    """Return a policy from a model file or from flags; with `costs`, it may have a budget."""
+    """Return a policy from a model file or from flags; it reads events as the log requires.
+
+    With `costs`, it may have a budget.
+    """
     try:
         argv, budget = split_budget(shlex.split(spec))
     except ValueError as error:
@@ -275,10 +279,9 @@ def table(values: Sequence[PolicyValue], *, alpha: float) -> Iterator[str]:
         f"average cost over {values[0].events} events, with [{100 * (1 - alpha):g}% confidence sequence]: it "
         "holds after every event at once"
     )
-    names = _short_names([value.policy for value in values])
     rows = [
         (
-            names[value.policy],
+            _shorten(value.policy),
             _estimate_text(value.dr),
             _estimate_text(value.snips),
             _estimate_text(value.ips),
@@ -289,16 +292,16 @@ def table(values: Sequence[PolicyValue], *, alpha: float) -> Iterator[str]:
     ]
     yield from table_lines([_TITLES, *rows])
     yield ""
-    yield from _bars(values, names)
+    yield from _bars(values)
 
 
-def _bars(values: Sequence[PolicyValue], names: Mapping[str, str]) -> Iterator[str]:
+def _bars(values: Sequence[PolicyValue]) -> Iterator[str]:
     """Yield the doubly robust estimates and their intervals as bars on one scale."""
     bounded = [value for value in values if np.isfinite(value.dr.low)]
     if not bounded:
         return
     low, high = min(value.dr.low for value in bounded), max(value.dr.high for value in bounded)
-    width = max(len(names[value.policy]) for value in bounded)
+    width = max(len(_shorten(value.policy)) for value in bounded)
 
     def column(cost: float) -> int:
         return round((min(max(cost, low), high) - low) / (high - low or 1.0) * (_WIDE - 1))
@@ -309,14 +312,13 @@ def _bars(values: Sequence[PolicyValue], names: Mapping[str, str]) -> Iterator[s
         bar[first : last + 1] = "-" * (last + 1 - first)
         bar[first], bar[last] = "[", "]"
         bar[column(value.dr.value)] = "o"
-        yield f"{names[value.policy].ljust(width)}  {''.join(bar).rstrip()}"
+        yield f"{_shorten(value.policy).ljust(width)}  {''.join(bar).rstrip()}"
     yield f"{''.ljust(width)}  {f'{low:.3f}'.ljust(_WIDE - 6)}{high:.3f}"
 
 
-def _short_names(policies: Sequence[str]) -> dict[str, str]:
-    """Return long names of policies without their middle, unless two then look the same."""
-    short = [name if len(name) <= _WIDE else f"{name[:12]}...{name[15 - _WIDE :]}" for name in policies]
-    return dict(zip(policies, short if len({*short}) == len({*policies}) else policies, strict=True))
+def _shorten(policy: str) -> str:
+    """Return the name of a policy, truncated if it is long."""
+    return policy if len(policy) <= _WIDE else policy[: _WIDE - 3] + "..."
 
 
 def _estimate_text(estimate: Bounded) -> str:

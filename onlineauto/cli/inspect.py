@@ -5,21 +5,18 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from onlineauto.cli.terminal import progress_line, table_lines
+from onlineauto.cli.terminal import table_lines
 from onlineauto.cli.verb import READING
 from onlineauto.engine.options.registry import InspectOptions
 from onlineauto.errors import OptionError
-from onlineauto.formats.datasets.files import is_dataset
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
-from onlineauto.interop.named_blocks import line_names, named_blocks, named_rows
+from onlineauto.interop.named_blocks import line_names, named_blocks
 from onlineauto.interop.vw.model import is_vw_model, load_any_model
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.inspection.named_examples import InverseHash, NamedExamples
@@ -29,8 +26,6 @@ from onlineauto.workspace.options import REGISTRY
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from onlineauto.features.block import Block
-    from onlineauto.interop.names import LineNames
     from onlineauto.options import Configuration
     from onlineauto.workspace.workspace import Workspace
 
@@ -88,15 +83,15 @@ def _summary(inspection: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "file", f"{file['path']}, {file['bytes']} bytes"
     layout = "" if file["layout"] is None else f" (layout {file['layout']})"
     yield "written by", f"{file['program']}{layout}"
-    if "scaled_by" in file:
-        yield "scaled by", f"{file['scaled_by']}: numbers and labels are in standard deviations from the mean"
     yield "options", inspection["options"] or "none"
     if inspection["predicts_only"]:
         who = (inspection["predicted_by"] or {"who": "champion"})["who"]
         yield "kind", f"{'the champion alone' if who == 'champion' else _PREDICTORS[who]}, to predict with"
     passes = learnt["passes"]
-    of_passes = "" if passes is None else f", {passes} pass{'es' * (passes != 1)}"
-    yield "trained on", f"{learnt['weight_of_events']:,g} events (sum of weights){of_passes}"
+    yield (
+        "trained on",
+        f"{learnt['weight_of_events']:,g} events (sum of weights), {passes} pass{'es' * (passes != 1)}",
+    )
     yield "weights", f"{learnt['weights']} that are not 0"
     yield "labels", "from {:g} to {:g}".format(*learnt["label_range"])
     if origin := learnt["cost_origin"]:
@@ -196,9 +191,9 @@ def run(configuration: Configuration) -> int:
             "inspect takes a model, and files of events to learn names from: onlineauto inspect m"
         )
     reading = {name: configuration.get(name) for name in READING if name in configuration.supplied}
-    flags = REGISTRY.from_keywords(testonly=True, **reading)
-    workspace, run = load_any_model(model, flags, allow_scaled=True)
+    workspace, run = load_any_model(model, REGISTRY.from_keywords(testonly=True, **reading))
     names = {int(number): name for number, name in run.get("names", ())}
+    names |= _names_in(workspace, events)
     options = configuration[InspectOptions]
     is_vw = is_vw_model(model)
     content: dict[str, Any] = {
@@ -209,16 +204,7 @@ def run(configuration: Configuration) -> int:
             "layout": None if is_vw else VERSION,
         }
     }
-    if "numbers" in run.get("api", {}).get("own", {}):
-        content["file"]["scaled_by"] = str(run["api"].get("class"))
     content |= inspection(workspace, names=names, top=options.largest)
-    if is_vw:  # Vowpal Wabbit does not count the passes of a run without --passes
-        content["learnt"]["passes"] = None
-    lane = workspace.learner.champion_lane()
-    unnamed = {weight["number"] - lane: weight for weight in content["top_weights"] if not weight["name"]}
-    if unnamed:
-        dataset = configuration[InputOptions].columns, run.get("dataset", {})
-        _name_weights(workspace, unnamed, events, dataset)
     if options.format == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(content), indent=1).decode() + "\n")
     elif options.format == "markdown":
@@ -230,48 +216,11 @@ def run(configuration: Configuration) -> int:
     return 0
 
 
-def _name_weights(
-    workspace: Workspace,
-    weights: dict[int, dict[str, Any]],
-    events: Sequence[str],
-    dataset: tuple[str | None, Mapping[str, Any]],
-) -> None:
-    """Add names from files of events to weights, given by number, until all of them have names.
-
-    `dataset` is the file of ``--columns``, and the columns that the model has learnt.
-    """
+def _names_in(workspace: Workspace, events: Sequence[str]) -> dict[int, str]:
+    """Return the names of the weights that the events in files use."""
     inverse, names = InverseHash(workspace), line_names(workspace.configuration)
-    examples, problems, n = NamedExamples(workspace, names), Diagnostics(), 0
-    with progress_line() as draw:
-        for block in chain.from_iterable(
-            _named_events(path, workspace.configuration, problems, names, dataset) for path in events
-        ):
-            found = inverse.names_of_weights(examples.examples_of(block), challengers=False)
-            for number in weights.keys() & found.keys():
-                weights.pop(number)["name"] = found[number]
-            if not weights:
-                break
-            n += 1
-            if draw is not None:
-                draw(partial("{:,} events, {} weights without a name".format, n, len(weights)))
-    if problems.total:
-        print(problems.summary(), file=sys.stderr)
-
-
-def _named_events(
-    path: str,
-    configuration: Configuration,
-    problems: Diagnostics,
-    names: LineNames,
-    dataset: tuple[str | None, Mapping[str, Any]],
-) -> Iterator[Block]:
-    """Return the single events of a file of lines or of Parquet; see `_name_weights` for `dataset`."""
-    if not is_dataset(path):
-        return named_blocks(path, configuration, problems, names=names)
-    from onlineauto.formats.datasets.dataset_source import DatasetSource
-
-    columns, learnt = dataset
-    source = DatasetSource(path, columns, predicts=True)
-    if learnt:
-        source = source.like(learnt)
-    return named_rows(source, configuration, problems, names=names)
+    examples = NamedExamples(workspace, names)
+    for path in events:
+        for block in named_blocks(path, workspace.configuration, Diagnostics(), names=names):
+            inverse.note(inverse.names_of_weights(examples.examples_of(block)))
+    return inverse.names

@@ -29,7 +29,6 @@ from onlineauto.engine.options.registry import ModelOptions, OutputOptions, Part
 from onlineauto.engine.report.predictions import STDOUT
 from onlineauto.engine.stream.source import event_rules, read_blocks, rules_of
 from onlineauto.errors import InputError, OptionError, install_hint
-from onlineauto.features.block import NAME_RULES
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.file import BlockReader, block_writer
 from onlineauto.formats.datasets.files import is_dataset
@@ -74,7 +73,10 @@ def cache_path(configuration: Configuration) -> str | None:
 
 
 def use_cache(run: Run) -> tuple[str, str]:
-    """Let a run read from a cache, or write one while it reads, if the options request a cache."""
+    """Let a run read from a cache, or write one while it reads, if the options request a cache.
+
+    The cache appears once the data are read to their end.
+    """
     configuration = run.workspace.configuration
     options, data = configuration[RunOptions], configuration[InputOptions].data
     if (named := cache_path(configuration)) is None:
@@ -123,8 +125,7 @@ def _is_current(path: Path, data: tuple[str, ...], configuration: Configuration)
     try:
         reader, names = BlockReader(source), configuration[FeatureOptions].names
         reader.check_rules(rules_of(configuration))
-        known = names if names in NAME_RULES else "any"
-        if known != reader.rules.get("names", "any") or known == "columns":  # identities may be new
+        if names != reader.rules.get("names", "any") or names == "columns":  # identities may be new
             return False
     except InputError:
         return False
@@ -155,7 +156,7 @@ class _Writing:
             yield from read_blocks(self._path, configuration, problems)
             return
         names = configuration[FeatureOptions].names
-        rules = rules_of(configuration) | ({"names": names} if names in NAME_RULES else {})
+        rules = rules_of(configuration) | ({} if names == "any" else {"names": names})
         with block_writer(self._path, rules=rules) as writer:
             for block in read_blocks(source, configuration, problems):
                 writer.write(block)
@@ -390,7 +391,10 @@ _NO_WAIT = os.O_NONBLOCK if sys.platform == "linux" else 0
 
 
 class _Stream(io.RawIOBase):
-    """A pipe or terminal that ends when the run is interrupted, so that received events are still learnt."""
+    """A pipe or terminal that ends when the run is interrupted, so that received events are still learnt.
+
+    A named pipe is opened at the first read.
+    """
 
     def __init__(self, path: str, *, interrupt: _Interrupt, files: ExitStack) -> None:
         self.name = "<stdin>" if path == "-" else path
@@ -436,13 +440,17 @@ class _Several(list["Path | BinaryIO"]):
 def _sources(
     configuration: Configuration, learnt: State | None, interrupt: _Interrupt, files: ExitStack
 ) -> Sources:
-    """Return the source to read, or a list of several; Parquet is one source, whose columns are checked."""
+    """Return the source to read, or a list of several; Parquet is one source, whose columns are checked.
+
+    `learnt` describes the dataset that the model has learnt; see `DatasetSource.description`.
+    """
     inputs = configuration[InputOptions]
     if inputs.data and all(map(is_dataset, inputs.data)):
         from onlineauto.formats.datasets.dataset_source import DatasetSource
 
-        source = DatasetSource(inputs.data, inputs.columns, predicts=configuration[RunOptions].testonly)
-        source = source if learnt is None else source.like(learnt)
+        source = DatasetSource(inputs.data, inputs.columns)
+        if learnt is not None:
+            source = source.like(learnt, predicts=configuration[RunOptions].testonly)
         source.open(event_rules(configuration))
         return source
     sources = [_source(path, interrupt, files) for path in inputs.data or ("-",)]

@@ -267,8 +267,8 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
 
 def _fill_gaps(folder: Path) -> int:
     """Write blanks in place of missing parts of the log in a folder, and return 0."""
-    from onlineauto.service.log.segment_log import SEGMENTS, fill_gaps
-    from onlineauto.service.loop.folder import FolderIdentity, learnt_position
+    from onlineauto.service.log.segment_log import fill_gaps
+    from onlineauto.service.loop.folder import FolderIdentity
 
     _check_folder(folder)
     with ExitStack() as stack:
@@ -280,13 +280,6 @@ def _fill_gaps(folder: Path) -> int:
             print(f"{folder} was not whole: what it has is used from now on")
     for begin, end in gaps:
         print(f"the positions {begin} to {end} of the log are lost: {end - begin} bytes")
-    end = _log_of(folder).end if any((folder / "log").glob(SEGMENTS)) else 0
-    if (learnt := learnt_position(folder)) > end:
-        raise InputError(
-            f"the end of the log is lost: {folder / 'log'} ends at {end}, and the snapshot continues at "
-            f"{learnt}. Restore the log from a backup; or move {folder / 'snapshot.oam'} to another folder, "
-            "and the service learns again from the log"
-        )
     if not gaps:
         print("nothing is missing between the segments of the log")
     return 0

@@ -92,9 +92,7 @@ def _run(argv: list[str]) -> int:
     try:
         configuration = verb.registry.parse(argv)
     except OptionError as error:  # the hint for an unknown option is the help of this verb
-        raise OptionError(
-            str(error).replace("`onlineauto learn --help`", f"`onlineauto {name} --help`")
-        ) from None
+        raise OptionError(str(error).replace("`onlineauto --help`", f"`onlineauto {name} --help`")) from None
     if configuration.get("help"):
         return _print_help(verb if named else None)
     return verb.run(configuration)

@@ -319,7 +319,12 @@ def names_to_state(names: Mapping[int, str]) -> State:
 
 
 def open_workspace(configuration: Configuration) -> tuple[Workspace, State]:
-    """Return the initial workspace, and the state of the run that saved its model file."""
+    """Return the initial workspace, and the state of the run that saved its model file.
+
+    With ``--resume`` that is the model of ``-f``, if the file exists. Otherwise it is the model of ``-i``,
+    which may be one of Vowpal Wabbit, or a new model. If that model does not search and the options do, it
+    becomes the first champion.
+    """
     models = configuration[ModelOptions]
     if models.resume and models.final_regressor is not None and Path(models.final_regressor).exists():
         return load_run(models.final_regressor, configuration)

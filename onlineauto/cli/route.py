@@ -53,11 +53,6 @@ def run(configuration: Configuration) -> int:
     except ModuleNotFoundError as error:
         raise OptionError(f"{error.name} is not installed: {install_hint('service')}") from None
     content, keys = read_route_file(path, os.environ)
-    if options.budget is not None and not content.has_prices:
-        raise OptionError(
-            f"--budget needs what the models cost: add input_price and output_price, in dollars per million "
-            f"tokens, to the tables of {path}"
-        )
     model = split_options(configuration, RouteOptions)
     if not model.supplied:
         model = LEARNING.parse(_MODEL)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.cli.verb import Verb
 from onlineauto.engine.options.registry import OutputOptions
-from onlineauto.errors import OnlineautoError, OptionError, install_hint
+from onlineauto.errors import OptionError, install_hint
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import Registry, options_of
 from onlineauto.service.options import ServeOptions
@@ -38,22 +38,7 @@ def run(configuration: Configuration) -> int:
 def serve_folder(
     folder: str, model: Configuration, options: ServeOptions, *, quiet: bool, **parts: Any
 ) -> None:
-    """Serve a folder until a signal arrives, and log a failure; `parts` are further arguments of `serve`."""
-    try:
-        from onlineauto.service.http.server import serve
-    except ModuleNotFoundError as error:
-        raise OptionError(f"{error.name} is not installed: {install_hint('service')}") from None
-    _log_as_json(quiet=quiet)
-    try:
-        _check_options(options)
-        serve(folder, model, options, learners=_learners(folder, model, options.learners), **parts)
-    except (OnlineautoError, OSError) as error:
-        logging.getLogger("onlineauto.service").critical("%s", error, extra={"event": "failed"})
-        raise
-
-
-def _check_options(options: ServeOptions) -> None:
-    """Reject options of a learner for a rank server."""
+    """Serve a folder until a signal arrives; `parts` are further arguments of `serve`."""
     copied = (("log_topic", options.log_topic), ("ship", options.ship), ("standby", options.standby))
     for name, value in copied:
         if value is not None and options.follow is not None:
@@ -63,6 +48,12 @@ def _check_options(options: ServeOptions) -> None:
         raise OptionError(f"{', '.join(settings)}: a rank server has the settings of its learner")
     if options.learners > 1 and options.follow is not None:
         raise OptionError("--learners is for the learner; a rank server with --follow does not learn")
+    try:
+        from onlineauto.service.http.server import serve
+    except ModuleNotFoundError as error:
+        raise OptionError(f"{error.name} is not installed: {install_hint('service')}") from None
+    _log_as_json(quiet=quiet)
+    serve(folder, model, options, learners=_learners(folder, model, options.learners), **parts)
 
 
 def _learners(folder: str, model: Configuration, n: int) -> Learners | None:
@@ -82,8 +73,6 @@ def _log_as_json(*, quiet: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     log = logging.getLogger("onlineauto")
-    for earlier in [each for each in log.handlers if isinstance(each.formatter, JsonLines)]:
-        log.removeHandler(earlier)
     log.addHandler(handler)
     log.setLevel(logging.WARNING if quiet else logging.INFO)
 

@@ -1,4 +1,7 @@
-"""The progress of a study as text and as a table, the name of the only study, and the end of a process."""
+"""The progress of a study as text and as a table, the name of the only study, and the end of a process.
+
+The progress is a table on a terminal, a line without rich, and nothing in a pipe.
+"""
 
 from __future__ import annotations
 

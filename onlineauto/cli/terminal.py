@@ -52,7 +52,10 @@ def without_garbage_collection() -> Iterator[None]:
 
 @contextmanager
 def progress_line(*, quiet: bool = False) -> Iterator[Draw | None]:
-    """Yield a function that displays a line on standard error, None without a terminal or if `quiet`."""
+    """Yield a function that displays a line on standard error; None if it is no terminal, or if `quiet`.
+
+    The line is cleared at the end.
+    """
     stream = sys.stderr
     if quiet or not stream.isatty():
         yield None

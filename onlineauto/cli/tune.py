@@ -232,7 +232,13 @@ class TunedStream:
 
 
 def _scheduler_of(options: TuneOptions, default: str) -> str | Scheduler | None:
-    """Return the scheduler if it has options, or else its name; None if neither was supplied."""
+    """Return the scheduler if it has options, or else its name; None if neither was supplied.
+
+    Raises
+    ------
+    OptionError
+        The scheduler does not have one of the options, or not this value.
+    """
     name = options.scheduler or default
     values = {key: getattr(options, key) for key in _OF_A_SCHEDULER if getattr(options, key) is not None}
     valid = [key for key in _OF_A_SCHEDULER if key in signature(SCHEDULERS[name]).parameters]

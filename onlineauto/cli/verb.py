@@ -1,4 +1,8 @@
-"""``Verb``: a command with its options, its help and its function; ``verb_of`` finds one by its name."""
+"""``Verb``: a command with its options, its help and its function; ``verb_of`` finds one by its name.
+
+A verb with options of its own is the constant ``VERB`` of a module. The *common* verbs take the options of
+`REGISTRY`, and are declared here, so that their help imports nothing else.
+"""
 
 from __future__ import annotations
 
@@ -232,14 +236,12 @@ Examples:
         "inspect",
         "Usage: onlineauto inspect [options] MODEL [FILE ...]",
         "Show what a model is: its options, history, namespaces, live configs and largest weights. Weights "
-        "have names if files of events (text, JSON or Parquet) follow, or if the model was learnt with "
-        "--invert_hash.",
+        "have names if files of events follow, or if the model was learnt with --invert_hash.",
         """\
 Examples:
   onlineauto inspect my.model
-  onlineauto inspect my.model events.txt --largest 50 --format markdown
-  onlineauto inspect my.model logs.parquet --columns columns.toml""",
-        options=("format", "largest", "columns", *READING),
+  onlineauto inspect my.model events.txt --largest 50 --format markdown""",
+        options=("format", "largest", *READING),
     ),
     "merge": _common(
         "merge",

@@ -49,8 +49,6 @@ _ENDED: Final = ("done", "failed", "cancelled", "rejected")
 class JobStatus(msgspec.Struct, frozen=True):
     """The state of a job that was submitted to a folder.
 
-    Returned by `ClusterFolder.jobs`, `ClusterFolder.submit` and `ClusterFolder.cancel`.
-
     Attributes
     ----------
     name : str

@@ -18,7 +18,7 @@ _LOG: Final = logging.getLogger("onlineauto")
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="type"):
-    """Describe the cluster: the first line of a history. Passed to `History`, which has an example."""
+    """Describe the cluster: the first line of a history."""
 
     capacity: dict[str, float]  # Amount of each resource of the cluster, by name.
     slot: float = 1.0  # Seconds between two decisions of the policy.
@@ -27,8 +27,6 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="typ
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag="slot", tag_field="type"):
     """Describe one unfinished job in one slot, whether or not it had workers.
-
-    Passed to `History.add`; `History` has an example.
 
     Attributes
     ----------
@@ -261,7 +259,11 @@ except ImportError:  # this system has no flock()
 
 
 class HistoryFile:
-    """Appends records to a file that another cluster may continue; a slot is on the disk before the next."""
+    """Appends records to a file, which another cluster may continue after this one has ended or crashed.
+
+    Each slot is on the disk before the next slot begins. An incomplete last line after a crash is removed.
+    Records that cannot be written, because the disk is full, wait for the next slot.
+    """
 
     def __init__(self, path: str | os.PathLike[str], head: Head) -> None:
         self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115 - stays open while the cluster works

@@ -92,7 +92,10 @@ def _valid_values(key: str, value: Any) -> str:
 
 
 class JobFile:
-    """A file with the table ``cluster`` and the tables ``jobs``; `text` takes the place of its content."""
+    """A file with the table ``cluster`` and the tables ``jobs``; `text` takes the place of its content.
+
+    `models` has the model files that jobs write, by the `id` of the job.
+    """
 
     def __init__(self, path: str, text: str | None = None, *, models: dict[int, str] | None = None) -> None:
         self._path = path

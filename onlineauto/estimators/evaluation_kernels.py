@@ -60,19 +60,14 @@ class Logged(NamedTuple):
 
 
 @inline_kernel
-def _predictions(scale: NDArray[np.float64], logged: Logged, i: int, mean: float) -> tuple[float, float]:
-    """Return the predicted reward of the logged action and of the policy, clipped to the known range.
-
-    Of the logging policy, whose other probabilities are unknown, that is the `mean` of its rewards so far:
-    what is predicted must not depend on the action that was drawn.
-    """
+def _predictions(scale: NDArray[np.float64], logged: Logged, i: int) -> tuple[float, float]:
+    """Return the predicted reward of the logged action and of the policy, clipped to the known range."""
     low, high = scale[LOW], scale[HIGH]
     if low > high:
         return 0.0, 0.0
-    if len(logged.pmf) == 0:
-        mean = min(max(mean, low), high)
-        return mean, mean
     predicted = min(max(logged.predicted[logged.action[i]], low), high)
+    if len(logged.pmf) == 0:
+        return predicted, predicted
     expected = 0.0
     for action in range(logged.start[i, 0], logged.start[i, 1]):
         short_loop()
@@ -116,8 +111,7 @@ def evaluate_events(evidence: Evidence, logged: Logged, alpha: float, bounds: ND
     totals = evidence.totals
     for i in range(len(logged.weight)):
         w, reward = logged.weight[i], logged.reward[i]
-        mean = totals[REWARDS] / totals[EVENTS] if totals[EVENTS] > 0.0 else 0.0
-        predicted, expected = _predictions(evidence.floored, logged, i, mean)
+        predicted, expected = _predictions(evidence.floored, logged, i)
         if totals[EVENTS] >= totals[AWAITED] and evidence.floored[HIGH] > evidence.floored[LOW]:
             totals[OBSERVED] += 1.0
             observe_policy(evidence.ips, evidence.open, w, reward, 1.0)

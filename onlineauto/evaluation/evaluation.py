@@ -58,13 +58,11 @@ _LISTED = 10
 class Bounded:
     """An estimate of a mean cost, and an interval that is valid after every event at once.
 
-    Returned by `Evaluation.values` in each `PolicyValue`.
-
     Attributes
     ----------
     value, low, high : float
-        Costs; the interval is (-inf, inf) while there is too little evidence, and if the logged
-        probabilities are impossible. An estimate outside of its interval is replaced by the nearer bound.
+        Costs; the interval is (-inf, inf) while there is too little evidence. An estimate outside of its
+        interval is replaced by the nearer bound.
     """
 
     value: float
@@ -74,7 +72,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyValue:
-    """The estimated value of one policy. Returned by `Evaluation.run` and `Evaluation.values`.
+    """The estimated value of one policy.
 
     Attributes
     ----------
@@ -107,8 +105,7 @@ class Evaluation:
     state before each event, that is, by its cost while it learns. A policy with ``testonly`` does not change.
     All are copied first: the workspaces in `policies` do not change. The copies learn every number of the
     log, including outliers. The intervals are about the mean, over the contexts of the log, of the policy's
-    expected cost; without `cost_range` and `min_prob`, over those after the first hundred. With probability
-    1 - `alpha`, an interval holds at all times at once.
+    expected cost. With probability 1 - `alpha`, an interval holds at all times at once.
 
     Parameters
     ----------
@@ -187,7 +184,7 @@ class Evaluation:
         frame: Any,
         policies: Mapping[str, PolicyColumn],
         *,
-        actions: str,
+        action: str,
         probability: str,
         reward: str | None = None,
         cost: str | None = None,
@@ -200,16 +197,12 @@ class Evaluation:
     ) -> FrameEvaluation:
         r"""Evaluate policies on decisions that any program has logged, one in each row of a frame.
 
-        The estimate is self-normalised: Σ w·r / Σ w, where r is the reward and w the policy's probability of
-        the logged action over its propensity.
-
         A policy is one of these, for all rows of the frame:
 
         * the name of a column, an array, or a function that takes the frame and returns an array: floats are
-          the policy's probabilities of the logged action; rows of floats, as from
-          `AutoML.predict`, are those of all `choices`, in order; anything else is the action that the policy
-          takes;
-        * a mapping of each action to the column, or array, of its probabilities, or a frame of such columns.
+          the policy's probabilities of the logged action; rows of floats are those of all `choices`, in
+          order; anything else is the action that the policy takes;
+        * a mapping of each action to the column of its probabilities, or a frame with such columns.
 
         Floats that all equal actions are rejected, since they may be either.
 
@@ -219,7 +212,7 @@ class Evaluation:
             The logged decisions. Rows without an action or a reward are left out and counted.
         policies : mapping of str to policy
             The policies, by name. They must not depend on rewards of the same or of later rows.
-        actions, probability : str
+        action, probability : str
             Columns of the logged action and of its propensity, above 0 and at most 1.
         reward, cost : str
             Column of rewards, or of costs.
@@ -231,8 +224,7 @@ class Evaluation:
             Probability that the set of best policies is ever wrong, in (0, 1); and for each policy, that the
             interval of its value is.
         reward_range, cost_range : tuple of (float, float), optional
-            Lowest and highest reward or cost. By default it is learnt, as by `Evaluation`. If it is given,
-            its bounds take the place of values outside, in estimates and intervals.
+            Lowest and highest reward or cost. By default it is learnt, as by `Evaluation`.
         min_prob : float, optional
             Smallest probability that the logging policy assigns to any action; by default it is learnt, too.
 
@@ -258,10 +250,10 @@ class Evaluation:
         >>> frame = {"shown": shown, "click": draw.random(4000) < 0.1 + 0.1 * shown, "p": np.full(4000, 0.5)}
         >>> policies = {"always 0": np.full(4000, 0), "always 1": np.full(4000, 1)}
         >>> found = Evaluation.from_frame(
-        ...     frame, policies, actions="shown", reward="click", probability="p", reward_range=(0, 1)
+        ...     frame, policies, action="shown", reward="click", probability="p", reward_range=(0, 1)
         ... )
-        >>> round(found["always 1"].estimate.value, 2), found["always 0"].worse_than
-        (0.21, ('(as logged)', 'always 1'))
+        >>> [(value.policy, round(value.estimate.value, 2), value.worse_than) for value in found.values[1:]]
+        [('always 0', 0.1, ('(as logged)', 'always 1')), ('always 1', 0.21, ())]
         >>> found.best
         ('always 1',)
 
@@ -284,7 +276,7 @@ class Evaluation:
         sign = 1.0 if cost is None else -1.0
         log = FrameLog(
             frame,
-            actions=actions,
+            action=action,
             reward=str(reward if cost is None else cost),
             probability=probability,
             time=time,
@@ -332,28 +324,21 @@ class Evaluation:
         """Return the values of all policies, over the events so far."""
         return [self._value(name, evidence) for name, evidence in self._evidence.items()]
 
-    def warnings(self) -> list[str]:
-        """Return a sentence for each reason to doubt the values so far."""
-        reasons = []
+    def warnings(self) -> Iterator[str]:
+        """Yield a sentence for each reason to doubt the values so far."""
         scale = self._evidence[next(iter(self.policies))].floored
         beyond = int(scale[OUTSIDE] - scale[BELOW])
         if self._given_floor and scale[BELOW]:
-            reasons.append(
-                f"{int(scale[BELOW])} events were logged with less than the least probability given"
-            )
+            yield f"{int(scale[BELOW])} events were logged with less than the least probability given"
         if self._given_range and beyond:
-            reasons.append(
-                f"{beyond} costs were outside the given range; the intervals use its bounds instead"
-            )
-        for policy, evidence in self._evidence.items():
-            for name, way in (("IPS", IPS), ("SNIPS", SNIPS), ("DR", DR)):
-                low, high = bounds_of(evidence, way, self._alpha)
-                if low > high:
-                    reasons.append(
-                        f"{policy}: by {name} no cost is possible, so a feature tells which action was "
-                        "logged, or actions were chosen by other probabilities than the logged ones"
+            yield f"{beyond} costs were outside the given range; the intervals use its bounds instead"
+        for value in self.values():
+            for name, way in (("IPS", value.ips), ("SNIPS", value.snips), ("DR", value.dr)):
+                if way.low > way.high:
+                    yield (
+                        f"{value.policy}: by {name} no cost is possible, so the logged probabilities "
+                        "cannot be those by which the actions were chosen"
                     )
-        return reasons
 
     def _refuse_missing(self, lines: Sequence[int], n: int) -> None:
         """Reject a log in which `n` lines lack a propensity; `lines` are the first of them."""
@@ -413,7 +398,6 @@ class Evaluation:
             events = _events(predicted, pmf)
             bounds = np.empty((len(events.weight) if trace else 0, 3, 2))
             evaluate_events(evidence, events, self._alpha, bounds)
-            bounds[bounds[..., 0] > bounds[..., 1]] = -np.inf, np.inf
             intervals[name] = -bounds[..., ::-1]
         return intervals
 
@@ -423,8 +407,6 @@ class Evaluation:
 
         def bound(total: float, way: int) -> Bounded:
             low, high = bounds_of(evidence, way, self._alpha)
-            if low > high:  # no cost is possible; see `warnings`
-                low, high = -np.inf, np.inf
             return Bounded(0.0 - float(min(max(total, low), high)), -high, -low)
 
         return PolicyValue(
@@ -451,10 +433,7 @@ def _check(
     rules: Sequence[Mapping[str, str | int | bool]] = []
     for name, policy in policies.items():
         if not isinstance(policy, Workspace):
-            hint = "Evaluation.from_frame takes columns and arrays, for a log in a frame"
-            if hasattr(policy, "workspace"):
-                hint = "pass bandit.workspace"
-            raise InputError(f"{name}: a policy is a Workspace, not {kind_of(policy)}; {hint}")
+            raise InputError(f"{name}: a policy is a Workspace, not {kind_of(policy)}")
         if policy.kind not in ("cb_adf", "cb_explore_adf"):
             raise OptionError(f"{name}: a policy to evaluate is one of --cb_explore_adf or --cb_adf")
         if policy.learner.task.exploration.samples:
@@ -532,7 +511,10 @@ def _pmf(outcomes: Outcomes, *, explores: bool) -> NDArray[np.float64]:
 
 
 def _events(predicted: Outcomes, pmf: NDArray[np.float64] | None) -> Logged:
-    """Return the labelled events with the probabilities `pmf` of a policy, None for the logging policy's."""
+    """Return the labelled events with the probabilities `pmf` of a policy; None means the logging policy.
+
+    `predicted` has the predicted cost of every action.
+    """
     known, start = predicted.labelled, predicted.action_start
     logged = start[:-1][known] + predicted.known_action[known]
     probability = predicted.known_probability[known].astype(float)

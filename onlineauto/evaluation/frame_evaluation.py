@@ -1,8 +1,7 @@
 """``FrameEvaluation``: the values of policies from a frame of logged decisions, and the set of best ones.
 
 Let w = π(a)/p be a policy's probability of the logged action over its propensity, and r the reward. The value
-of a policy is the expectation of w·r. Its estimate is self-normalised, Σ w·r / Σ w, and its interval is that
-of the self-normalised estimate of `Evaluation`.
+of a policy is the mean of w·r, and its interval that of the self-normalised estimate of `Evaluation`.
 
 **Pairs.** The difference of two policies is estimated on the same rows. With c, the mean reward of earlier
 rows, (w₁ - w₀)(r - c) has the difference of the two values as its mean. Its size is at most the range of
@@ -46,7 +45,7 @@ from onlineauto.evaluation.evaluation import LOGGED, Bounded
 from onlineauto.evaluation.frame_log import FrameLog, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -64,14 +63,12 @@ _FEW = 100.0
 class FrameValue:
     """The estimated value of one policy, and how well the log supports it.
 
-    Returned by `Evaluation.from_frame` in `FrameEvaluation.values`.
-
     Attributes
     ----------
     policy : str
         Name of the policy.
     estimate : Bounded
-        Mean reward by self-normalised scoring; mean cost, if costs are given.
+        Mean reward; mean cost, if costs are given.
     worse_than : tuple of str
         Policies that are proved to be better; empty for a policy of the set of best ones.
     effective_sample_size : float
@@ -99,7 +96,7 @@ class FrameValue:
 
 @dataclass(frozen=True, slots=True)
 class FramePoint:
-    """The state after a number of rows. Returned by `Evaluation.from_frame` in `FrameEvaluation.history`.
+    """The state after a number of rows.
 
     Attributes
     ----------
@@ -120,14 +117,12 @@ class FramePoint:
 
 
 class FrameEvaluation:
-    """The values of policies on a frame of logged decisions.
-
-    Returned by `Evaluation.from_frame`, which has an example.
+    """The values of policies on a frame of logged decisions; `Evaluation.from_frame` makes it.
 
     Attributes
     ----------
     values : list of FrameValue
-        Of the logging policy, then of all others; ``evaluation["greedy"]`` is that of one policy.
+        Of the logging policy, then of all others.
     best : tuple of str
         The policies that no other is proved to be better than. With probability 1 - `alpha`, the best policy
         is among them after every row at once.
@@ -169,17 +164,6 @@ class FrameEvaluation:
         self.best = self.history[-1].best
         self.values = [self._value(name) for name in self._targets]
 
-    def __getitem__(self, policy: str) -> FrameValue:
-        """Return the value of the policy with a name.
-
-        Raises
-        ------
-        OptionError
-            If there is no such policy.
-        """
-        self._refuse_unknown(policy)
-        return self.values[list(self._targets).index(policy)]
-
     def difference(self, policy: str, other: str) -> Bounded:
         """Return how much higher the mean reward, or cost, of one policy is than that of another.
 
@@ -190,41 +174,35 @@ class FrameEvaluation:
         OptionError
             If there is no such policy.
         """
-        self._refuse_unknown(policy, other)
+        for name in (policy, other):
+            if name not in self._targets:
+                raise OptionError(f"there is no policy {name!r}; there are {', '.join(self._targets)}")
         low, high = self._difference(policy, other, len(self._ends) - 1)
         return self._signed(self._estimate(policy) - self._estimate(other), low, high)
 
-    def warnings(self) -> list[str]:
-        """Return a sentence for each reason to doubt the values."""
-        reasons = []
+    def warnings(self) -> Iterator[str]:
+        """Yield a sentence for each reason to doubt the values."""
         if self.skipped:
-            reasons.append(
-                f"{self.skipped:,} of {self._log.n_rows:,} rows have no action or no reward: left out"
-            )
+            yield f"{self.skipped:,} of {self._log.n_rows:,} rows have no action or no reward: left out"
         if self._known.beyond:
-            reasons.append(
-                f"{self._known.beyond:,} {self._unit}s are outside the given range: taken as its bounds"
-            )
+            yield f"{self._known.beyond:,} {self._unit}s are outside the given range: taken as its bounds"
         if self._known.below:
-            reasons.append(
-                f"{self._known.below:,} rows were logged with less than the least probability given"
-            )
+            yield f"{self._known.below:,} rows were logged with less than the least probability given"
         for value in self.values:
             if not value.is_supported:
-                reasons.append(
+                yield (
                     f"{value.policy}: its weights have the mean {value.mean_weight:.3g}, not 1: propensities "
                     "are not those of the log, or the log could not choose what the policy chooses"
                 )
             elif value.effective_sample_size < max(_FEW, 0.01 * self.events):
                 row, weight = value.largest_weights[0]
-                reasons.append(
+                yield (
                     f"{value.policy}: {self.events:,} rows say as much as {value.effective_sample_size:,.0f} "
                     f"of its own; row {row} alone counts {weight:,.3g}"
                 )
             if value.never_logged:
                 actions = ", ".join(f"{action!r} ({p:.1%})" for action, p in value.never_logged.items())
-                reasons.append(f"{value.policy} chooses actions that were never logged: {actions}")
-        return reasons
+                yield f"{value.policy} chooses actions that were never logged: {actions}"
 
     def plot(self, *, title: str | None = None, dark: bool = False) -> Picture:
         """Draw the value of each policy with its interval, and the narrowing of the intervals.
@@ -251,7 +229,7 @@ class FrameEvaluation:
     def __str__(self) -> str:
         """Return a table of the values, and the warnings."""
         width = max(map(len, self._targets))
-        lines = [f"average {self._unit} over {self.events:,} rows, self-normalised; *: none is proved better"]
+        lines = [f"average {self._unit} over {self.events:,} rows; *: no policy is proved to be better"]
         for value in self.values:
             mean = value.estimate
             lines.append(
@@ -261,11 +239,6 @@ class FrameEvaluation:
         return "\n".join([*lines, *(f"warning: {warning}" for warning in self.warnings())])
 
     __repr__ = __str__
-
-    def _refuse_unknown(self, *policies: str) -> None:
-        for policy in policies:
-            if policy not in self._targets:
-                raise OptionError(f"there is no policy {policy!r}; there are {', '.join(self._targets)}")
 
     @property
     def _unit(self) -> str:
@@ -305,7 +278,7 @@ class FrameEvaluation:
     def _estimate(self, name: str) -> float:
         """Return the self-normalised estimate of the mean reward; 0 without any weight."""
         w = self._targets[name].weight
-        return float(w @ self._known.reward / w.sum()) if w.any() else 0.0
+        return float(w @ self._log.reward / w.sum()) if w.any() else 0.0
 
     def _interval(self, name: str, at: int) -> tuple[float, float]:
         """Return bounds on the mean reward of a policy."""
@@ -347,13 +320,11 @@ class _Known:
     ) -> None:
         n, p, reward = len(log), log.probability, log.reward
         low, high = (math.inf, -math.inf) if reward_range is None else reward_range
-        self.beyond = int(np.sum((reward < low) | (reward > high))) if reward_range is not None else 0
-        # Bounds that are given stay: values are then those of rewards within them.
-        self.reward = reward = reward if reward_range is None else np.clip(reward, low, high)
         floor = 1.0 if min_prob is None else min_prob
         least = p
         if len(log.choices) > 1:  # an action that was not logged has at most an equal share of the rest
             least = np.where(p < 1.0, np.minimum(p, (1.0 - p) / (len(log.choices) - 1)), p)
+        self.beyond = int(np.sum((reward < low) | (reward > high))) if reward_range is not None else 0
         self.below = int(np.sum(p < floor * (1 - 1e-6))) if min_prob is not None else 0
         self.low = np.minimum.accumulate(np.append(low, reward))
         self.high = np.maximum.accumulate(np.append(high, reward))

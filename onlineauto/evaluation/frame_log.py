@@ -15,7 +15,7 @@ from onlineauto.formats.mappings.values import is_missing
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PolicyColumn: TypeAlias = "str | Sequence[Any] | Mapping[Any, Any] | NDArray[Any] | Callable[[Any], Any]"
+PolicyColumn: TypeAlias = "str | Sequence[Any] | Mapping[Any, str] | NDArray[Any] | Callable[[Any], Any]"
 """A target policy in a frame; see `onlineauto.Evaluation.from_frame`."""
 
 _LISTED = 3
@@ -40,7 +40,7 @@ class FrameLog:
         self,
         frame: Any,
         *,
-        actions: str,
+        action: str,
         reward: str,
         probability: str,
         time: str | None,
@@ -50,19 +50,19 @@ class FrameLog:
         self._frame = frame
         self._columns = None if isinstance(frame, Mapping) else FrameColumns(frame)
         self.n_rows = 0
-        taken = self.column(actions)
-        self.n_rows = len(taken)
+        actions = self.column(action)
+        self.n_rows = len(actions)
         rewards = _numbers(self.column(reward), reward)
         propensity = _numbers(self.column(probability), probability)
         for name, values in ((reward, rewards), (probability, propensity)):
             if values.shape != (self.n_rows,):
                 raise InputError(f"column {name!r} has the shape {values.shape}, not one number for each row")
-        logged = ~(np.isnan(rewards) | np.fromiter(map(is_missing, taken), bool, self.n_rows))
+        logged = ~(np.isnan(rewards) | np.fromiter(map(is_missing, actions), bool, self.n_rows))
         rows = np.flatnonzero(logged)
         if not len(rows):
-            raise InputError(f"no row of the frame has both {actions!r} and {reward!r}")
-        nested = [row for row in rows.tolist() if isinstance(taken[row], list | dict)]
-        refuse(nested, f"column {actions!r} has lists, which are no actions")
+            raise InputError(f"no row of the frame has both {action!r} and {reward!r}")
+        nested = [row for row in rows.tolist() if isinstance(actions[row], list | dict)]
+        refuse(nested, f"column {action!r} has lists, which are no actions")
         refuse(rows[np.isinf(rewards[rows])], f"column {reward!r} has infinite values")
         p = propensity[rows]
         bad = rows[~((p > 0) & (p <= 1))]
@@ -78,14 +78,14 @@ class FrameLog:
             self.times = [times[row] for row in rows.tolist()]
         self.row = rows
         self.reward, self.probability = sign * rewards[rows], propensity[rows]
-        taken = [taken[row] for row in rows.tolist()]
-        self.choices = _sorted(set(taken)) if choices is None else list(choices)
+        actions = [actions[row] for row in rows.tolist()]
+        self.choices = _sorted(set(actions)) if choices is None else list(choices)
         index = {choice: at for at, choice in enumerate(self.choices)}
         refuse(
-            [row for row, each in zip(rows.tolist(), taken, strict=True) if each not in index],
-            f"column {actions!r} has actions that are not in choices",
+            [row for row, each in zip(rows.tolist(), actions, strict=True) if each not in index],
+            f"column {action!r} has actions that are not in choices",
         )
-        self.action = np.array([index[each] for each in taken], np.int64)
+        self.action = np.array([index[each] for each in actions], np.int64)
 
     def __len__(self) -> int:
         """Return the number of rows that have an action and a reward."""
@@ -111,15 +111,17 @@ class FrameLog:
         elif isinstance(given, Mapping):
             if set(given) != set(self.choices):
                 raise InputError(f"{name}: name a column for each of the actions {short_repr(self.choices)}")
-            given = np.column_stack([self._probabilities(given[each], name) for each in self.choices])
+            given = np.column_stack([_numbers(self.column(given[each]), name) for each in self.choices])
         elif hasattr(given, "shape") and hasattr(given, "columns"):
-            given = self._of_columns(name, given)
+            given = self._of_columns(name, FrameColumns(given))
         elif not isinstance(given, Iterable):
             raise InputError(
                 f"{name}: a policy is a column, an array, a frame with a column of probabilities for each "
                 f"action, or a function of the frame that returns one; not {kind_of(given)}"
             )
-        given = self._of_rows(given, name)
+        given = _values(given)
+        if len(given) != self.n_rows:
+            raise InputError(f"{name}: {len(given)} values for the {self.n_rows} rows of the frame")
         given = [given[row] for row in self.row.tolist()]
         if isinstance(given[0], float):
             p = _numbers(given, name)
@@ -152,32 +154,8 @@ class FrameLog:
             {choices[at]: float(means[at]) for at in np.flatnonzero(never & (means > 0)).tolist()},
         )
 
-    def _check_index(self, values: Any, name: str) -> None:
-        """Reject a Series or a frame of pandas with another index than the frame of the log."""
-        index: Any = getattr(values, "index", None)
-        rows: Any = getattr(self._frame, "index", None)
-        if hasattr(index, "equals") and rows is not None and not index.equals(rows):
-            raise InputError(
-                f"{name}: its index is not that of the frame: sort it like the frame, and pass .to_numpy()"
-            )
-
-    def _of_rows(self, values: Any, name: str) -> list[Any]:
-        """Return the values of a policy, one for each row of the frame."""
-        self._check_index(values, name)
-        listed = [each.tolist() if hasattr(each, "tolist") else each for each in _values(values)]
-        if len(listed) != self.n_rows:
-            raise InputError(f"{name}: {len(listed)} values for the {self.n_rows} rows of the frame")
-        return listed
-
-    def _probabilities(self, column: Any, name: str) -> NDArray[np.float64]:
-        """Return the probabilities of an action: an array, or the column that is named."""
-        named = isinstance(column, str) or not isinstance(column, Iterable)
-        return _numbers(self.column(column) if named else self._of_rows(column, name), name)
-
-    def _of_columns(self, name: str, frame: Any) -> NDArray[np.float64]:
+    def _of_columns(self, name: str, columns: FrameColumns) -> NDArray[np.float64]:
         """Return the probabilities of a frame that has a column for each action."""
-        self._check_index(frame, name)
-        columns = FrameColumns(frame)
         names = list(map(str, self.choices))
         if set(columns.names) != set(names):
             raise InputError(

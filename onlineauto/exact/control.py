@@ -69,7 +69,10 @@ def popular_as_vw(config: Config, count: Callable[[bytes], int]) -> float:
 def _accept_proposals(
     rules: SearchRules, search: Search, configs: Sequence[Config], statistics: Statistics, late: bool
 ) -> Search:
-    """Return the search with queued proposals, which replace the candidates of an earlier champion."""
+    """Return the search with queued proposals, which replace the candidates of an earlier champion.
+
+    The proposals of an oracle that is called only once are appended instead.
+    """
     del late
     if ORACLES[rules.oracle].once:
         candidates = (*search.candidates, *(Candidate(config, rules.lease) for config in configs))
@@ -88,7 +91,11 @@ def _accept_proposals(
 
 
 def _take_next(rules: SearchRules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
-    """Return the first candidate of the queue, or None, and the search without this candidate."""
+    """Return the first candidate of the queue, or None, and the search without this candidate.
+
+    An empty queue is filled with all waiting configs, so configs that are live at that time miss a round. The
+    priorities are computed when the queue is filled.
+    """
     if not search.queue:
         waiting = list(filter(search.waits, range(search.n_valid)))
         search = _enqueue(rules, search, waiting, statistics)

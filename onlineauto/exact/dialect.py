@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,14 +15,11 @@ from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
 from onlineauto.formats.text_reader import TextReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from onlineauto.features.block import Block
 
-
-_JSON = '{"', b'{"'
 _BYTES = 256
 _CONSTANT, _DEFAULT = 128, 32
 _FIRST_LETTER, _LAST_LETTER = 32, 126
@@ -31,7 +27,12 @@ _FIRST_LETTER, _LAST_LETTER = 32, 126
 
 
 class VwLayout(StreamLayout):
-    """A layout whose group keys are first bytes: two names with the same first byte are one group."""
+    """A layout whose group keys are first bytes: two names with the same first byte are one group.
+
+    Wildcards match printable first bytes, without a limit on the number of products. A second walk over the
+    features of an event (`again`) crosses only the products that VW knows outside its reductions: no
+    wildcards, and no products chosen by a search.
+    """
 
     bytewise = True
 
@@ -110,21 +111,6 @@ class VwTextReader(TextReader):
 
     quirks = READING
     _read_lines = staticmethod(read_vw_lines)
-
-    def read(self, text: str | bytes | Sequence[str | bytes]) -> bool:
-        """Read a text of one ordinary event; see `LineReader.read`."""
-        first = text[0] if isinstance(text, list | tuple) and text else text
-        return first[:2] not in _JSON and super().read(text)
-
-    def _parse(self, end: int) -> Iterator[Block]:
-        if self._buffer[: min(end, 2)].tobytes() in _JSON:  # VW reads an object as a label
-            warnings.warn(
-                "this looks like JSON, and is read as text, like Vowpal Wabbit reads it: add json=True "
-                "(--json), or dsjson=True (--dsjson) for the log of a service",
-                UserWarning,
-                stacklevel=2,
-            )
-        yield from super()._parse(end)
 
 
 VW = Dialect(rules={"vw_exact": True}, layout=VwLayout, text=VwTextReader, quirks=READING, counts_lines=True)

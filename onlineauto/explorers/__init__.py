@@ -70,9 +70,6 @@ extend = EXPLORERS.extend
 def explorer_keywords(explorer: str | Explorer) -> dict[str, Any]:
     """Return the options that choose an explorer, by its name or as an instance with settings.
 
-    >>> explorer_keywords("squarecb"), explorer_keywords(Bag(5))
-    ({'squarecb': True}, {'bag': 5})
-
     Raises
     ------
     OptionError

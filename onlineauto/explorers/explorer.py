@@ -36,12 +36,6 @@ class Explorer(ABC):
     the package. ``--help`` imports the file, too, so anything that imports NumPy or Numba is imported inside
     `kernel`.
 
-    >>> from onlineauto import AutoML
-    >>> from onlineauto.explorers import Squarecb
-    >>> bandit = AutoML(explorer=Squarecb(gamma_scale=100))
-    >>> bandit.rank({"user": "tom"}, [{"page": 1}, {"page": 2}]).pmf
-    array([0.5, 0.5], dtype=float32)
-
     Parameters
     ----------
     value : int, optional

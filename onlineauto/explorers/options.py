@@ -55,10 +55,7 @@ class ExplorerOptions:
         metavar="K",
     )
     cb_explore_adf: bool = option(
-        False,
-        "Learn like --cb_adf; predict a probability for each action.",
-        keep=True,
-        included_in=("ccb_explore_adf",),
+        False, "Learn like --cb_adf; predict a probability for each action.", keep=True
     )
     epsilon: float = option(
         0.05,

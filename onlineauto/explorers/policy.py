@@ -118,11 +118,7 @@ class Policy:
 def pmf_by_scores(
     explorer: Explorer, exploration: Exploration, score: NDArray[np.float32], scratch: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return the probability of each action by the explorer's kernel, given the action's score.
-
-    `Policy` calls it, and has an example. `score` has predicted costs, float32[n], like the result;
-    `scratch` is float32[4, n].
-    """
+    """Return the probability of each action by the explorer's kernel, given the action's score."""
     order = np.lexsort((np.arange(len(score)), score)).astype(np.int32)
     ranked = score[order]
     if len(score) > 0:

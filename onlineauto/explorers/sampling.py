@@ -29,12 +29,7 @@ _MASK = 2**64 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleOptions:
-    r"""Options of sampling.
-
-    >>> from onlineauto import Workspace
-    >>> Workspace(cb_explore_adf=True, cb_sample=True).predict("shared |u tom\n|a x\n|a y\n")
-    array([0.5, 0.5], dtype=float32)
-    """
+    """Options of sampling."""
 
     title: ClassVar[str] = "Exploration: sampling"
 

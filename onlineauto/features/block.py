@@ -39,8 +39,6 @@ numbers are names, and "number_columns" those with other numbers, as far as they
 """
 
 NAMES: Final = frozenset(("names", "name_columns", "number_columns"))
-NAME_RULES: Final = ("vw", "columns")
-"""The known rules of names; a model without one has "any", or "unknown" if it is of Vowpal Wabbit."""
 """Rules of a block by which names were made; they may change within a stream."""
 
 UNLABELLED = np.float32(np.finfo(np.float32).max)
@@ -95,15 +93,10 @@ class _Column(Generic[_Scalar]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Block:
-    r"""Consecutive events of a stream.
+    """Consecutive events of a stream.
 
     An array that is not contiguous, aligned and writeable is copied. Offsets are trusted: `of_columns` checks
-    them, and any other caller must pass valid ones. `onlineauto.read` yields blocks.
-
-    >>> import onlineauto
-    >>> (block,) = onlineauto.read(b"1 |user age:30 tom\n0 |user ann\n")
-    >>> len(block), block.label, block.value
-    (2, array([1., 0.], dtype=float32), array([30.,  1.,  1.], dtype=float32))
+    them, and any other caller must pass valid ones.
 
     Attributes
     ----------

@@ -51,16 +51,7 @@ class Line(LabelledLine):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    r"""An event: its lines, with the shared line first if there is one.
-
-    Returned by `onlineauto.read(...).events()`, one after the other.
-
-    >>> import onlineauto
-    >>> text = b"shared |user tom\n0:-1:0.5 |page politics\n|page sports\n"
-    >>> (event,) = onlineauto.read(text, cb_adf=True).events()
-    >>> event.shared.features.keys(), [line.costs for line in event.actions]
-    (dict_keys(['user']), [((0, -1.0, 0.5),), ()])
-    """
+    """An event: its lines, with the shared line first if there is one."""
 
     lines: tuple[Line, ...]
 

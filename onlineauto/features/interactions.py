@@ -75,7 +75,10 @@ def unique_products(
     keep_duplicates: bool,
     key: Callable[[Factor], Any] | None = None,
 ) -> list[tuple[Factor, ...]]:
-    """Return the first of all products with the same factors."""
+    """Return the first of all products with the same factors.
+
+    A product that repeats a factor is sorted. `key` orders the factors; the default is their natural order.
+    """
     seen: set[tuple[Factor, ...]] = set()
     result = []
     for names in products:

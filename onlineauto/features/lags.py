@@ -31,7 +31,10 @@ def lag_names(n: int) -> list[str]:
 
 
 class LaggedLabels:
-    """The last labels, and the features that blocks have of them: each is a number of its own namespace."""
+    """The last labels, and the features that blocks have of them: each is a number of its own namespace.
+
+    A line has the labels of the lines before it. A prediction has the latest labels and adds none.
+    """
 
     def __init__(self, options: FeatureOptions) -> None:
         self._n = options.lags
@@ -74,7 +77,10 @@ class LaggedLabels:
         self.latest = np.concatenate([self.latest, block.label[places]])[-self._n :]
 
     def expand(self, block: Block, held_out: NDArray[np.bool_] | None, latest: NDArray[np.float32]) -> Block:
-        """Return a block of single lines with its lags, after the `latest` labels."""
+        """Return a block of single lines with its lags, after the `latest` labels.
+
+        `held_out` marks lines that are not learnt, None all of them.
+        """
         places = block.event_start[:-1]
         learnt = np.zeros(len(block), bool) if held_out is None else _learnt(block, held_out)
         labels = np.concatenate([np.full(self._n, np.nan), latest, block.label[places[learnt]]])
@@ -86,7 +92,10 @@ class LaggedLabels:
         return self._insert(replace(block, namespaces=self._names_of(block)), table)
 
     def _insert(self, block: Block, table: NDArray[np.float32]) -> Block:
-        """Return a block whose lines have the nonzero numbers of a table behind their other features."""
+        """Return a block whose lines have the numbers of a table that are not 0, behind their other features.
+
+        The namespaces of the block begin with those of the columns.
+        """
         given = table[:-1] != 0
         lines, columns = np.nonzero(given)
         added = np.concatenate([[0], np.cumsum(np.count_nonzero(given, axis=1))])  # before each line

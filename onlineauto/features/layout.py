@@ -248,7 +248,11 @@ class StreamLayout:
         return self._options.max_crossed
 
     def most_features(self, own: int) -> int:
-        """Return an upper bound on the features of an action with `own` linear features and all products."""
+        """Return an upper bound on the features of an action with `own` linear features, products included.
+
+        All different products of one order together have at most as many features as one product of all
+        namespaces.
+        """
         repeats = (*self.repeats.items(), *self.repeats_apart.items())
         products: int = sum(times * own**order for order, times in repeats)
         return own + products

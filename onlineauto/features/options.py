@@ -38,11 +38,10 @@ class FeatureOptions:
     names: str = option(
         "any",
         "How a string of JSON becomes a name: as in Vowpal Wabbit, usertom (vw), or as in dicts, frames and "
-        "Parquet, user=tom (columns). With any, a model keeps the rule that it learns first. A model of "
-        "Vowpal Wabbit does not record its rule: its names are unknown unless this option is given.",
+        "Parquet, user=tom (columns). With any, a model keeps the rule that it learns first.",
         vw=False,
         keep=True,
-        choices=("any", "vw", "columns", "unknown"),
+        choices=("any", "vw", "columns"),
     )
     name_columns: tuple[str, ...] = option(
         (),
@@ -185,7 +184,7 @@ def check_interactions(configuration: Configuration) -> None:
         for text in texts:
             count = len(letters_of(text, bytewise=bytewise))
             if not least <= count <= most:
-                unit = ("byte" if bytewise else "character") + "s" * (count != 1)
+                unit = "bytes" if bytewise else "characters"
                 raise OptionError(f"{flag} {text!r} has {count} {unit} and needs {needs} ({_GREEDY})")
     for text in options.experimental_full_name_interactions:
         _check_full_names(text)

@@ -171,7 +171,10 @@ def largest(bounds: NDArray[np.int64]) -> int:
 
 
 def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = None) -> Stream:
-    """Return a block prepared for kernels, with free space after its features for joined features."""
+    """Return a block prepared for kernels, with free space after its features for joined features.
+
+    `holdout` marks events or, if there are `slots`, which are then processed one by one, slots.
+    """
     n = block.n_features
     indices = _NO_FEATURES if slots is None else slots.index_features
     size = n + 1 + len(indices)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from onlineauto.errors import InputError
-from onlineauto.features.block import NAME_RULES
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.mappings.identities import MOST_NUMBERS, identity, named, numbers_in
 from onlineauto.formats.mappings.name_hashes import NameHashes
@@ -180,7 +179,7 @@ def follow_names(reader: JsonReader, rules: EventRules) -> None:
     explicit = ExplicitNames(log=log, hash_seed=rules.hash_seed, identities=rules.identities)
     if rules.names == "columns":
         reader.rewrite_by(explicit)
-    if rules.names in NAME_RULES:
+    if rules.names != "any":
         reader.read_by = {**reader.read_by, "names": rules.names, "name_columns": tuple(rules.identities)}
     if rules.native:
         reader.looks_for_names = partial(_look_for_names, log=log, rewritten=explicit.numbers)
@@ -230,7 +229,10 @@ def _objects(text: bytes, *, log: bool) -> Iterator[_Members]:
 
 
 def _note_numbers(members: _Members, namespace: str, numbers: set[str]) -> bool:
-    """Add the columns with numbers to `numbers`; return whether names depend on the rule."""
+    """Add the columns with numbers to `numbers`; return whether names depend on the rule.
+
+    The names of strings do, if these are no words of lists, and those of members that are in no object.
+    """
     implicit = False
     for key, value in members:
         if isinstance(value, list):

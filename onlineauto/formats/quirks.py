@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 
 class ReadingQuirks(NamedTuple):
-    """Switches for differences of VW 9.11.9 from native mode, which has them all off."""
+    """Switches for differences of VW 9.11.9 from native mode, which has them all off.
+
+    Exact mode turns them on, so that well-formed input gives VW's events bit for bit.
+    """
 
     any_number: bool = False
     """Labels, weights and values may be infinite or NaN, and weights negative. Native mode reports them."""

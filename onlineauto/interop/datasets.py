@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import InputError, short_repr
 from onlineauto.formats.datasets.arrow_arrays import as_texts, column_at, path_at, plain_values, type_at
 from onlineauto.formats.datasets.columns import DatasetColumns
-from onlineauto.formats.datasets.dataset_source import DatasetReader, DatasetSource
+from onlineauto.formats.datasets.dataset_source import DatasetSource
 from onlineauto.formats.datasets.features import ColumnName
 from onlineauto.formats.datasets.files import is_dataset
 from onlineauto.formats.datasets.inference import features_of, leaves
@@ -41,7 +41,7 @@ def is_arrow(source: object) -> bool:
 
 
 def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
-    """Return a source of logged decisions; `named` are columns, as for `AutoML.fit_table`."""
+    """Return a source of logged decisions; `named` are columns, as for `AutoML.fit`."""
     named = {name: value for name, value in named.items() if value is not None}
     if not named:
         dataset = DatasetSource(source, columns)
@@ -74,7 +74,7 @@ def named_columns(
     choices: Sequence[Any] | Mapping[Any, Mapping[str, Any]] | None = None,
     **roles: str | None,
 ) -> DatasetColumns:
-    """Return the columns that the arguments of `AutoML.fit_table` and `from_frame` name."""
+    """Return the columns that the arguments of `AutoML.fit` and `from_frame` name, in frames and datasets."""
     if isinstance(context, str):
         raise InputError(
             f"context must be a list of columns or a dict of lists, not {context!r}: [{context!r}]"
@@ -127,10 +127,10 @@ def dataset_rows(
     weight: str | None,
     problems: Diagnostics,
     identify: Callable[[Iterable[str]], Identities],
-) -> tuple[DatasetColumns, Iterator[tuple[dict[str, Any], Any, float]]]:
-    """Return checked columns, and an iterator of the features, label and weight of each row.
+) -> Iterator[tuple[dict[str, Any], Any, float]]:
+    """Yield features, label and weight of each row; problems are added to `problems`.
 
-    Problems with rows are added to `problems`.
+    `identify` records the identities of the columns, and returns all that the model has.
     """
     if columns is not None and (label is not None or weight is not None):
         raise InputError("give either columns or label and weight: columns names both, too")
@@ -150,15 +150,9 @@ def dataset_rows(
     # A label may be a text here, like a tag.
     read = dataset.with_columns(replace(roles, label=None, tag=roles.label))
     reader = read.open(EventRules("simple"), problems)
-    return roles, _labelled_rows(reader, roles, roles.label, identify(reader.identities))
-
-
-def _labelled_rows(
-    reader: DatasetReader, roles: DatasetColumns, label: str, identities: Identities
-) -> Iterator[tuple[dict[str, Any], Any, float]]:
-    """Yield features, label and weight of each row."""
+    identities = identify(reader.identities)
     for batch in reader.batches():
-        labels = plain_values(column_at(batch, label), strict=True)
+        labels = plain_values(column_at(batch, roles.label), strict=True)
         weights = [1.0] * len(labels) if roles.weight is None else column_at(batch, roles.weight).to_pylist()
         yield from zip(_features(batch, roles, identities), labels, weights, strict=True)
 

@@ -95,7 +95,7 @@ def write_dsjson(
 ) -> int:
     """Write events to a decision-service log, with their index as ``EventId``; return their number.
 
-    The file appears once it is completely on disk. `write_text` has an example.
+    The file appears once it is completely on disk.
 
     Raises
     ------

@@ -1,8 +1,7 @@
 """``explain``: the features and the members that moved the score of each action of an event.
 
 The ensemble's score of an action is a sum: a level that all actions share, and for each member its weight
-times its score. A constant that a linear member adds for every action, such as the mean of all costs, is part
-of the level. Scores of live configs and of members that are linear are sums of their features' terms, so
+times its score. Scores of live configs and of members that are linear are sums of their features' terms, so
 these are listed by feature; the rest of a score, such as that of a member that is not linear, is listed by
 member. Both lists add up to the score: the level and all members; the level, all features and the rest.
 """
@@ -30,9 +29,6 @@ from onlineauto.workspace.inspection.named_examples import NamedExamples
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import NDArray
-
-    from onlineauto.engine.records.ensemble import Ensemble
     from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.interop.names import LineNames
     from onlineauto.options import Configuration
@@ -73,7 +69,7 @@ def explain(model: Workspace | Predictor, event: OneEventLike) -> Explanation:
     Raises
     ------
     OptionError
-        The model has other events, or its explorer has several models.
+        The model has other events, is of ``--vw_exact``, or its explorer has several models.
     InputError
         The argument is not exactly one event.
 
@@ -86,36 +82,12 @@ def explain(model: Workspace | Predictor, event: OneEventLike) -> Explanation:
     {'a^art': -0.33, 'Constant': -0.33, 'u^tom': -0.33}
     """
     configuration = model.configuration
-    _check(model)
-    return model.scored(event, lambda scored: _explain_scored(scored, _names(event, configuration)))
-
-
-def predicted_costs(model: Workspace | Predictor, event: OneEventLike) -> NDArray[np.float64]:
-    """Return the predicted cost of each action of an event, as in the result of `explain`."""
-    _check(model)
-    return model.scored(event, _costs)
-
-
-def _check(model: Workspace | Predictor) -> None:
-    """Reject a model whose costs are not those of one ensemble."""
     if model.kind not in ("cb_explore_adf", "cb_adf"):
         raise OptionError("explain needs a model of --cb_explore_adf or --cb_adf")
-    explorer = choose_explorer(model.configuration)
-    if explorer.models(model.configuration):
+    explorer = choose_explorer(configuration)
+    if explorer.models(configuration):
         raise OptionError(f"explain needs one model, but --{explorer.name} has several")
-
-
-def _ensemble_serves(ensemble: Ensemble) -> bool:
-    """Return whether the ensemble predicts, and not the champion."""
-    return predicts(ensemble) and bool(ensemble.range[1] > ensemble.range[0])
-
-
-def _costs(scored: Scored) -> NDArray[np.float64]:
-    """Return the predicted costs of a scored event."""
-    column = -1 if _ensemble_serves(scored.context.live.ensemble) else 0
-    lines = int(scored.block.event_start[1] - scored.block.event_start[0] - scored.block.shared[0])
-    costs: NDArray[np.float64] = scored.context.buffers.score[:lines, column].astype(np.float64)
-    return costs
+    return model.scored(event, lambda scored: _explain_scored(scored, _names(event, configuration)))
 
 
 def _names(event: OneEventLike, configuration: Configuration) -> LineNames:
@@ -174,7 +146,7 @@ def _explain_scored(scored: Scored, names: LineNames) -> Explanation:
     cells = len(context.model.weights)
     model = _Model(scored.layout, _Learner(_Shape(cells), context.task), scored.semantics)
     examples = list(NamedExamples(model, names, most=_MOST).examples_of(scored.block))  # type: ignore[arg-type]
-    serves = _ensemble_serves(ensemble)
+    serves = predicts(ensemble) and ensemble.range[1] > ensemble.range[0]
     terms = _Terms(scored, examples, names, serves=serves)
     actions = []
     for action in range(len(examples)):
@@ -235,10 +207,7 @@ class _Terms:
         self.origin = float(self._model.shared[ORIGIN])
         self._factors = 1.0, 0.0
         if ensemble.means >= 0 and len(examples) > 1 and self._memory.scored[ensemble.means]:
-            alpha, beta = _find_factors(ensemble.shrinkage)
-            self._factors = float(alpha), float(beta)  # NumPy's floats cannot be written as JSON
-        scores = self._weighted(0) if serves else ()
-        self._constants = {score.column: self._constant_of(score) for score in scores}
+            self._factors = _find_factors(ensemble.shrinkage)
 
     def scores(self, action: int) -> Iterator[_Score]:
         """Yield the scores of an action, with their weights in the shrunk score of the ensemble."""
@@ -265,7 +234,6 @@ class _Terms:
         alpha, beta = self._factors
         for score in self._weighted(0):
             level += score.weight * (self.origin - low)
-            level += alpha * score.weight * self._constants[score.column]
             if self._ensemble.n_levels and not self._joined:
                 at = last + 1 + score.column
                 if score.column >= self._first:
@@ -289,7 +257,7 @@ class _Terms:
         """Add a score's terms to those of the features; return the parts of the score and of all terms."""
         cost = self._cost(score)
         within = self._clip(cost) if self._serves else cost
-        part = score.weight * (within - self.origin - self._constants.get(score.column, 0.0))
+        part = score.weight * (within - self.origin)
         listed = 0.0
         if abs(within - cost) <= _ROUNDING * max(1.0, abs(cost)):
             for name, term in self._terms_of(score):
@@ -313,26 +281,13 @@ class _Terms:
         if score.column < self._first:
             yield from self._terms_of_config(score)
             return
-        if (terms := self._terms_of_member(score)) is not None:
+        known = int(self._memory.known[score.action])
+        member, state, _ = self._members[score.column - self._first]
+        terms = member.terms(state, self._ensemble.members.inputs, self._memory.taken.values, known)
+        if known >= 0 and terms is not None:
             for at, term in zip(*(array.tolist() for array in terms), strict=True):
                 if term:
                     yield self._named.get(at, "numbers that are missing"), term
-
-    def _terms_of_member(self, score: _Score) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """Return the inputs and terms of a member's score; None if it is not linear, or not of the action."""
-        known = int(self._memory.known[score.action])
-        member, state, _ = self._members[score.column - self._first]
-        values = self._memory.taken.values
-        return member.terms(state, self._ensemble.members.inputs, values, known) if known >= 0 else None
-
-    def _constant_of(self, score: _Score) -> float:
-        """Return what a linear member adds to its terms for every action, such as the mean of all costs."""
-        for action in range(len(self._examples) if score.column >= self._first else 0):
-            if (terms := self._terms_of_member(score._replace(action=action))) is not None:
-                cost = float(self._score[action, score.column])
-                constant = cost - float(terms[1].sum())
-                return constant if abs(constant) > _ROUNDING * max(1.0, abs(cost)) else 0.0
-        return 0.0
 
     def _terms_of_config(self, score: _Score) -> Iterator[tuple[str, float]]:
         """Yield the terms of a live config, which is linear in its features and their products."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
-from onlineauto.engine.stream.source import event_rules, open_lines, open_source
+from onlineauto.engine.stream.source import open_lines, open_source
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.file import BEGIN
 from onlineauto.formats.options import TEXT, InputOptions, format_of
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
-    from onlineauto.formats.datasets.dataset_source import DatasetSource
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.sources.source import Source
     from onlineauto.options import Configuration
@@ -43,7 +42,11 @@ def named_blocks(
     *,
     names: LineNames,
 ) -> Iterator[Block]:
-    """Yield each event of a source, or of several, as a block, while `names` has the names of that event."""
+    """Yield each event of a source, or of several, as a block, while `names` has the names of that event.
+
+    Each line is read a second time, in Python. Block files have no names: their features are named by
+    numbers.
+    """
     if isinstance(source, list):
         for each in cast("list[Source]", source):
             problems.of_file = f"{name_of(each)}: "
@@ -63,16 +66,6 @@ def named_blocks(
                 for line in range(event.event_start[0], event.event_start[1]):
                     names.read(lines.text(int(block.line_number[line])))
                 yield event
-
-
-def named_rows(
-    source: DatasetSource, configuration: Configuration, problems: Diagnostics, *, names: LineNames
-) -> Iterator[Block]:
-    """Yield each event of a dataset as a block, while `names` has its names and those of events before."""
-    reader = source.open(event_rules(configuration), problems)
-    names.note_columns(reader.names)
-    for block in reader:
-        yield from _single(block)
 
 
 def _single(block: Block) -> Iterator[Block]:

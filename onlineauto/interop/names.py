@@ -1,4 +1,7 @@
-"""``LineNames``: the names of a line's features by hash, since Blocks have only the hashes."""
+"""``LineNames``: the names of a line's features by hash, since Blocks have only the hashes.
+
+``RememberedLines`` is a source whose lines can be read again while it is being parsed.
+"""
 
 from __future__ import annotations
 
@@ -114,17 +117,6 @@ class LineNames:
         """Add the name of a feature of a mapping."""
         hash_ = self._hashes.feature(feature, self._hashes.namespace(namespace))
         self._put(namespace, hash_, feature)
-
-    def note_columns(self, hashes: NameHashes) -> None:
-        """Add, from now on, the names that a reader of columns makes with `hashes`."""
-
-        def note(number: int, names: Iterable[str | int], hashed: Iterable[int]) -> None:
-            namespace = hashes.namespaces.names[number].decode("utf-8", "surrogateescape")
-            for name, hash_ in zip(names, hashed, strict=True):
-                spelt = f"[{name}]" if isinstance(name, int) else name
-                self._found.setdefault((namespace, hash_), [spelt])
-
-        hashes.noted = note
 
     def read(self, line: str) -> None:
         """Add the names of a line."""

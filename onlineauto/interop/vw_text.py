@@ -87,16 +87,10 @@ def write_text(
     slots: bool | None = None,
     hash_seed: int = 0,
 ) -> int:
-    r"""Write events to a file of VW text; return their number.
+    """Write events to a file of VW text; return their number.
 
     The file appears once it is completely on disk. The other parameters are those of `event_text`.
     `multiline` is required for Events of one action each, and `slots` for Events without any slot.
-
-    >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
-    >>> path = Path(mkdtemp()) / "log.txt"
-    >>> write_text([{"context": {"user": {"age": 30}}, "label": 1}] * 2, path), path.read_text()
-    (2, '1.0 1.0 0.0 |user age:30.0\n1.0 1.0 0.0 |user age:30.0\n')
     """
     return write_events(
         events,
@@ -108,7 +102,10 @@ def write_text(
 def write_events(
     events: Iterable[AnyEvent], path: str | os.PathLike[str], text_of: Callable[[AnyEvent, int], str]
 ) -> int:
-    """Write the text that `text_of` returns for each event and its index, from 0; return their number."""
+    """Write the text that `text_of` returns for each event and its index, from 0; return their number.
+
+    The file appears once it is completely on disk.
+    """
     n = 0
     with replacing(path) as file:
         for n, event in enumerate(events, 1):

@@ -112,7 +112,11 @@ def compiling_processes() -> int:
 
 
 def processes() -> int:
-    """Return the number of processes that compile: ``ONLINEAUTO_COMPILE_PROCESSES``, or that of cores."""
+    """Return the number of processes that compile: ``ONLINEAUTO_COMPILE_PROCESSES``, or that of cores.
+
+    It is 1 if Python cannot be started again, because it is part of another program, and without file locks.
+    Cores are those that this process may use, by its affinity and by the limit of its control group.
+    """
     alone = not Path(sys.executable or "").name.lower().startswith("python") or hasattr(sys, "frozen")
     if alone or sys.platform == "win32":
         return 1

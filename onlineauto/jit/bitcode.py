@@ -47,7 +47,10 @@ def find(symbol: str) -> tuple[bytes, str] | None:
 
 @cache
 def bitcode() -> Bitcode:
-    """Return the bitcode for this processor, or for the one that is chosen; a damaged file is one warning."""
+    """Return the bitcode for this processor, or for the one that is chosen; a damaged file is one warning.
+
+    There is none if ``ONLINEAUTO_KERNELS`` or a variable that changes what Numba compiles is set.
+    """
     if os.environ.get("ONLINEAUTO_KERNELS"):
         return Bitcode({}, "ONLINEAUTO_KERNELS is set")
     path = next(filter(Path.exists, map(file_for, _levels())), None)

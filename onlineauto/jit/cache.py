@@ -137,7 +137,10 @@ def _warn_unwritable(reason: str) -> None:
 
 @contextmanager
 def kernel_lock(symbol: str, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock of a kernel, so that one process compiles it; yield False if it is not to be had."""
+    """Hold the lock of a kernel, so that one process compiles it; yield False if it is not to be had.
+
+    The system releases the lock when the process ends, even if it is killed.
+    """
     if sys.platform == "win32":
         yield False
         return

@@ -36,7 +36,10 @@ def library_file() -> str | None:
 
 @cache
 def _open_library() -> tuple[Any, dict[str, str], str | None]:
-    """Return the shared object for this processor, the kinds of its kernels' results, and its path."""
+    """Return the shared object for this processor, the kinds of the results of its kernels, and its path.
+
+    ``ONLINEAUTO_KERNELS`` names another folder; a variable that changes what Numba compiles excludes any.
+    """
     path = Path(os.environ.get("ONLINEAUTO_KERNELS") or _FOLDER) / INDEX
     if switches() or not path.exists():
         return None, {}, None

@@ -1,4 +1,8 @@
-"""Create models, copy them, and convert them to their part of a model file and back."""
+"""Create models, copy them, and convert them to their part of a model file and back.
+
+In a model's memory the weights and the other numbers of cells are separate arrays; see
+`onlineauto.learners.gradient_kernels`. A model file has all numbers of a cell together.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +86,10 @@ def write_cells(
 
 
 class TableShape(NamedTuple):
-    """The position of each live config's weights in the table."""
+    """The position of each live config's weights in the table.
+
+    A live config that estimates costs, or has several policies, has several parts, each in a lane.
+    """
 
     configs: int  # live configs
     policies: int  # policies of each live config; 0 if the explorer has none
@@ -196,7 +203,10 @@ def adopt_sizes(model: Model, sources: Sequence[Model]) -> None:
 
 
 def copy_model(configuration: Configuration, model: Model, *, fields: int = FIELDS) -> Model:
-    """Return a copy of a model with the first `fields` numbers of each cell, without shared memory."""
+    """Return a copy of a model with the first `fields` numbers of each cell, without shared memory.
+
+    Its untouched cells, and the other numbers, take no memory.
+    """
     cells, lanes = model.weights.shape
     learnt = np.flatnonzero(model.touched)
     few = len(learnt) * _DENSE < cells
@@ -324,7 +334,10 @@ declare(
 
 
 def model_state(model: Model, *, fields: int = FIELDS) -> dict[str, Any]:
-    """Return a model as the tree that `restore_model` reads; of its cells, the learnt ones."""
+    """Return a model as the tree that `restore_model` reads; of its cells, the learnt ones.
+
+    The tree has the first `fields` numbers of each cell: all, or only the first, which is enough to predict.
+    """
     used: dict[str, Any] = {_CELLS: np.flatnonzero(model.touched), _KINDS: np.flatnonzero(model.sizes[:, 0])}
     n_cells, lanes = model.weights.shape
     return {"shape": (n_cells, FIELDS, lanes)} | save(model, used, predicts=fields < FIELDS)

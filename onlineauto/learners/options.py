@@ -200,10 +200,7 @@ class CbOptions:
         metavar="K",
     )
     cb_adf: bool = option(
-        False,
-        "Learn from events of several lines, one for each action; predict the best action.",
-        keep=True,
-        included_in=("cb_explore_adf", "ccb_explore_adf"),
+        False, "Learn from events of several lines, one for each action; predict the best action.", keep=True
     )
     cb_type: str = option(
         "mtr",

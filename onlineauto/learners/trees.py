@@ -41,7 +41,10 @@ _KEPT = ROWS + ROUNDS
 
 
 def make_trees(n_inputs: int, outputs: int, *, on: bool = True, costs: bool = False) -> Trees:
-    """Return trees of `costs` or classes before the first event; none grow if not `on`."""
+    """Return trees before the first event, with a capacity for inputs and outputs; none grow if not `on`.
+
+    They learn `costs` of logged outputs, or else classes.
+    """
     kept, rounds = _KEPT if on else 0, ROUNDS_OF_COSTS if costs else ROUNDS
     sizes = {"rows": kept, "width": WIDTH, "costs": kept if costs else 0, "rounds": rounds}
     return make(
@@ -103,6 +106,14 @@ def make_fit(n_inputs: int, outputs: int, *, costs: bool = False, n_rows: int = 
         gain_of=np.zeros(COLUMNS),
         sums=np.zeros((2, LEAVES, 0 if costs else outputs)),
     )
+
+
+def widened(trees: Trees, outputs: int) -> Trees:
+    """Return the trees with a larger capacity for outputs."""
+    before, rounds = trees.base.shape[-1], trees.split.shape[1]
+    more = outputs + 1 - before
+    leaf = np.pad(trees.leaf, ((0, 0), (0, rounds * LEAVES * more)))
+    return trees._replace(leaf=leaf, base=np.pad(trees.base, ((0, 0), (0, more)), mode="edge"))
 
 
 def _leaves_of(trees: Trees, model: int) -> NDArray[np.float32]:
@@ -205,7 +216,10 @@ def _lateness(branch: TreeBranch, n: int) -> NDArray[np.float64]:
 
 
 def _latest_rows(branch: TreeBranch, late: NDArray[np.float64], width: int) -> _Rows:
-    """Return the latest rows of at most `width` inputs, the oldest first, with merged indices."""
+    """Return the latest rows of at most `width` inputs, the oldest first, with merged indices.
+
+    Inputs without a merged index are left out. A row of an output without one has no weight.
+    """
     trees, n = branch.trees, len(late)
     rows = rows_of(trees)[-n:] if n else np.zeros(0, np.int64)
     outputs = np.append(branch.outputs, -1)
@@ -282,7 +296,10 @@ def _copy_model(branch: TreeBranch, merged: Trees) -> None:
 
 
 def trees_state(trees: Trees) -> dict[str, Any] | None:
-    """Return the state, for `restore_trees`; None if there are no trees."""
+    """Return the state, for `restore_trees`; None if there are no trees.
+
+    That of trees that only predict is their model.
+    """
     events, fit, model, grown, _ = trees.tally.tolist()
     if not len(trees.length):
         return {"model": _model_state(trees, model, trees.split.shape[1])} if trees.outputs[model] else None

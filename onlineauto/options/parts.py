@@ -28,10 +28,6 @@ P = TypeVar("P")
 class Parts(Mapping[str, P]):
     """Parts of one kind by name. Iteration yields those that are imported; a lookup imports others.
 
-    >>> from onlineauto.explorers import EXPLORERS
-    >>> "bag" in EXPLORERS, EXPLORERS["bag"], EXPLORERS.names()[:3]
-    (True, Bag(), ('greedy', 'first', 'softmax'))
-
     Parameters
     ----------
     kind : str

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origi
 
 from onlineauto.errors import OptionError, short_repr
 from onlineauto.options.parts import Parts
-from onlineauto.options.vw_names import INSTEAD, NAMES, NO_EFFECT, SHORT_NAMES
+from onlineauto.options.vw_names import INSTEAD, NAMES, SHORT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -122,7 +122,6 @@ class Option:
     metavar: str = ""  # The name of the value in the help.
     positional: bool = False  # Words on the command line that belong to no flag are values of this option.
     needs: tuple[str, ...] = ()  # Options; this one has no effect without at least one of them.
-    included_in: tuple[str, ...] = ()  # Options; this one has no effect beside one of them.
     because: str = ""  # The reason for the bounds, for the message about an invalid value.
     aliases: tuple[str, ...] = ()  # Other names of the option.
     keyword: str = ""  # The name in Python, if it is not the flag's; the flag's name is then an alias.
@@ -361,12 +360,18 @@ class Configuration:
         }
 
     def first_result(self, name: str) -> Any:
-        """Return the first result other than None of the groups' methods `name`; None if there is none."""
+        """Return the first result other than None of the groups' methods `name`; None if there is none.
+
+        So a group of a higher layer can pass the meaning of its options to the code of a lower layer.
+        """
         brings = (getattr(group, name)() for group in self.groups if hasattr(group, name))
         return next((value for value in brings if value is not None), None)
 
     def command(self, *, kept: bool = False) -> str:
-        """Return the supplied options as a command line, which `Registry.parse` reads as an equal value."""
+        """Return the supplied options as a command line, which `Registry.parse` reads as an equal value.
+
+        If `kept`, the command line has only the options that a model keeps.
+        """
         words = []
         for option, value in self._items():
             if option.name in self.supplied and (option.keep or not kept):
@@ -375,18 +380,11 @@ class Configuration:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return a sentence about each supplied option that has no effect beside or without another one."""
-        supplied = [option for option, _ in self._items() if option.name in self.supplied]
-        included = (
-            f"{option.flag} has no effect beside --{name}"
-            for option in supplied
-            for name in option.included_in
-            if name in self.supplied
-        )
-        return *included, *(
+        """Return a sentence about each supplied option that has no effect without another option."""
+        return tuple(
             f"{option.flag} has no effect without {' or '.join('--' + name for name in option.needs)}"
-            for option in supplied
-            if option.needs and self.supplied.isdisjoint(option.needs)
+            for option, _ in self._items()
+            if option.name in self.supplied and option.needs and self.supplied.isdisjoint(option.needs)
         )
 
     def _items(self) -> Iterator[tuple[Option, object]]:
@@ -435,9 +433,8 @@ def _split(
     * ``-`` and negative numbers are not flags. After ``--`` there are no flags.
     * A word that no flag takes names the data file.
 
-    There are two deviations. Flags of Vowpal Wabbit that change no numbers are left out. A value that is also
-    a known flag is rejected, as in ``-p --quiet``, since most likely a file name is missing. Write
-    ``--predictions=--quiet`` to use such a value.
+    There is one deviation. A value that is also a known flag is rejected, as in ``-p --quiet``, since most
+    likely a file name is missing. Write ``--predictions=--quiet`` to use such a value.
 
     Source: Vowpal Wabbit, vowpalwabbit/config/src/options_cli.cc.
     """
@@ -455,10 +452,7 @@ def _split(
             continue
         flag, attached = _split_word(word)
         if flag not in options:
-            if (takes_value := NO_EFFECT.get(flag[2:])) is None or "--vw_exact" not in options:
-                unknown.append(flag)
-            elif takes_value and attached is None and left and not _is_flag(left[0]):
-                left.popleft()
+            unknown.append(flag)
             continue
         result.append((options[flag], _take_words(options[flag], flag, attached, left=left, options=options)))
     if unknown:
@@ -589,7 +583,10 @@ class Registry:
         return len(self.options) > before
 
     def parse_kept(self, words: str | Sequence[str]) -> Configuration:
-        """Return the configuration of a command line in a file, which may only have options of models."""
+        """Return the configuration of a command line in a file, which may only have options of models.
+
+        All other options must come from the user of the program, since some of them name files to write.
+        """
         configuration = self.parse(words)
         for option in self.options:
             if option.name in configuration.supplied and not option.keep:
@@ -627,13 +624,8 @@ class Registry:
         if option is None and self._has_grown():
             return self._find_option(keyword)
         if option is None:
-            raise unknown_option(flag, known=self._by_flag, spelling=self._keyword_of)
+            raise unknown_option(flag, known=self._by_flag)
         return option
-
-    def _keyword_of(self, flag: str) -> str:
-        """Return the keyword of a flag."""
-        option = self._by_flag.get(flag)
-        return flag.lstrip("-") if option is None else option.keyword or option.field
 
     def _configuration(self, supplied: dict[str, Any]) -> Configuration:
         """Return the configuration of the supplied values after all checks."""
@@ -690,8 +682,8 @@ _NEAR: Final = 0.75
 """Minimum similarity, from 0 to 1, of a known flag that the message suggests."""
 
 
-def unknown_option(flag: str, *, known: Collection[str], spelling: Callable[[str], str] = str) -> OptionError:
-    """Return the error for a flag that is not in `known`; `spelling` returns what the user writes for a flag.
+def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
+    """Return the error for a flag that is not in `known`.
 
     Examples
     --------
@@ -708,8 +700,8 @@ def unknown_option(flag: str, *, known: Collection[str], spelling: Callable[[str
         return OptionError(f"{flag} is an option of Vowpal Wabbit that onlineauto does not have{hint}")
     near = difflib.get_close_matches("--" + name.replace("-", "_"), known, n=1, cutoff=_NEAR)
     if near:
-        return OptionError(f"unknown option {spelling(flag)}; did you mean {spelling(near[0])}?")
-    return OptionError(f"unknown option {spelling(flag)}; `onlineauto learn --help` lists them all")
+        return OptionError(f"unknown option {flag}; did you mean {near[0]}?")
+    return OptionError(f"unknown option {flag}; `onlineauto --help` lists them all")
 
 
 def _unknown_options(flags: Sequence[str], *, known: Collection[str]) -> OptionError:

@@ -1,4 +1,7 @@
-"""The names of all options of Vowpal Wabbit 9.11.9, for the error about an unsupported one."""
+"""The names of all options of Vowpal Wabbit 9.11.9, so that the error about an unsupported one can name it.
+
+A test compares the names with the installed `vowpalwabbit` package.
+"""
 
 from __future__ import annotations
 
@@ -90,15 +93,6 @@ NAMES: Final[tuple[str, ...]] = tuple(
 )
 """Long names, sorted."""
 
-_WITH_VALUE: Final = ("example_queue_limit", "id", "limit_output", "log_level", "log_output", "ring_size")
-NO_EFFECT: Final[Mapping[str, bool]] = MappingProxyType(
-    {
-        **dict.fromkeys(("no_daemon", "sparse_weights"), False),
-        **dict.fromkeys((*_WITH_VALUE, "thread_pool_size"), True),
-    }
-)
-"""Flags that are accepted without effect, since they change no numbers in VW; whether each takes a value."""
-
 _SERVE: Final = "`onlineauto serve` decides and learns over HTTP"
 _CLASSES: Final = "`AutoMLClassifier`, in Python"
 _FRAME: Final = "write the log yourself, with `onlineauto.interop.from_frame`"
@@ -111,16 +105,16 @@ INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("cbify", "cbify_reg"), _FRAME),
         **dict.fromkeys(("lrq", "lrqfa", "stage_poly"), _INTERACTIONS),
         **dict.fromkeys(("coin", "freegrad", "pistol"), _RATE),
-        "audit_regressor": "`onlineauto inspect MODEL FILE --largest N`, with events in FILE",
         "bfgs": "`--passes`, or `--automl`, which searches learning rates",
         "csoaa": "`AutoMLClassifier`, in Python, or a bandit with one action for each class",
-        "csv": "`AutoML.fit_table(frame)`, `AutoMLRegressor.fit_table(frame)` in Python",
+        "csv": "`AutoML.fit(frame)`, `AutoMLRegressor.fit(frame)` in Python",
         "csv_trace": "leave it out; `--journal` has the decisions of `--automl`",
         "explore_eval": "`onlineauto evaluate`",
         "feature_mask": "`--automl` finds out which interactions help",
         "ftrl": f"{_RATE}; `--l1` and `--l2` are there",
         "interact": "`-q`, `--interactions`",
-        "metrics": "`--extra_metrics FILE`",
+        "log_level": "`--quiet`",
+        "log_output": "redirect standard error",
         "nn": f"{_INTERACTIONS}, of three namespaces too",
         "opt_func": "leave it out; bounds are found by bisection, as they are in Vowpal Wabbit without it",
         "probabilities": "`AutoMLClassifier.predict_proba`, in Python",

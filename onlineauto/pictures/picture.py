@@ -114,12 +114,7 @@ DARK: Final = Look(
 
 
 class Picture:
-    """A figure in the common style. Returned by `onlineauto.pictures.race` and all other functions that draw.
-
-    >>> picture = Picture(4, 3, title="Reward", dark=True)
-    >>> line = picture.figure.subplots().plot([0.1, 0.4, 0.5])
-    >>> picture._repr_svg_()[:5]  # as a notebook displays it; `save` writes it to a file
-    '<?xml'
+    """A figure in the common style.
 
     Parameters
     ----------
@@ -196,11 +191,6 @@ class Picture:
 def check_picture(path: str | os.PathLike[str]) -> None:
     """Check that a picture can be drawn, before the computations for it.
 
-    >>> check_picture("race.svg")
-    >>> check_picture("race.gif")
-    Traceback (most recent call last):
-    onlineauto.errors.OptionError: race.gif: the name of a picture ends with .svg, .png or .pdf
-
     Raises
     ------
     OptionError
@@ -221,8 +211,6 @@ _MOST_LETTERS: Final = 34
 
 def parts(explanation: Mapping[str, Any], *, title: str = "", dark: bool = False) -> Picture:
     """Draw which features and members moved the predicted reward or cost of each action, or a prediction.
-
-    `effects` has an example.
 
     Parameters
     ----------
@@ -294,16 +282,10 @@ _COLUMNS: Final = 3
 def effects(found: Mapping[str, Any], *, title: str = "", dark: bool = False) -> Picture:
     """Draw how a prediction depends on each feature.
 
-    >>> from onlineauto import AutoMLRegressor
-    >>> rows = [{"carat": 0.3, "cut": "good"}, {"carat": 1.2, "cut": "ideal"}]
-    >>> prices = AutoMLRegressor().fit(rows * 50, [400, 6000] * 50)
-    >>> effects(prices.effects(rows), title="Prices").figure.texts[0].get_text()
-    'Prices'
-
     Parameters
     ----------
     found : mapping
-        A result of `effects` of `AutoML`, `AutoMLRegressor` or `AutoMLClassifier`.
+        A result of `AutoMLRegressor.effects` or `AutoMLClassifier.effects`.
     title : str
         Title of the picture.
     dark : bool
@@ -313,8 +295,7 @@ def effects(found: Mapping[str, Any], *, title: str = "", dark: bool = False) ->
     -------
     Picture
         One panel for each of the nine features with the largest effects: a line over the values of a number,
-        and dots for words. All panels have the same scale. A classifier has one series for each label,
-        a bandit one for each action.
+        and bars for words. All panels have the same scale. A classifier has one series for each label.
     """
     features = dict(list(found["features"].items())[:_MOST_FEATURES])
     labels = [str(label) for label in found.get("labels", [""])][:_MOST_LABELS]

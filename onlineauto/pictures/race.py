@@ -43,13 +43,6 @@ def race(journal: Journal, *, title: str = "", dark: bool = False) -> Picture:
     The reward has the bounds known to the search at each decision, over the events on which a challenger was
     compared.
 
-    >>> from onlineauto import AutoML
-    >>> bandit = AutoML()
-    >>> for step in range(9):
-    ...     bandit.learn(bandit.rank({"user": step % 2}, [{"page": 1}, {"page": 2}]), reward=step % 2)
-    >>> bandit.plot(title="Nine events").figure.texts[0].get_text()  # the race of bandit.history
-    'Nine events'
-
     Parameters
     ----------
     journal : Journal

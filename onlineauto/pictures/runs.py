@@ -36,8 +36,6 @@ class Course(NamedTuple):
 def course_of(path: str | os.PathLike[str]) -> Course:
     """Return the course of a run from a file with the output of onlineauto or of Vowpal Wabbit.
 
-    `onlineauto.pictures.rewards` draws it, and has an example.
-
     Raises
     ------
     InputError

@@ -87,7 +87,10 @@ class Story:
         return next((stretch.config for stretch in reversed(self.stretches) if stretch.lane == 0), Config())
 
     def champion_interactions(self) -> list[Interaction]:
-        """Return the interactions of the champion at the end."""
+        """Return the interactions of the champion at the end.
+
+        For a config that excludes interactions, the result is all pairs but these.
+        """
         champion, names = self.champion, self.namespaces
         if champion.kind is ConfigKind.INCLUSION:
             return list(champion.elements)

@@ -34,7 +34,7 @@ def study_picture(
     title: str = "A study",
     dark: bool = False,
 ) -> Picture:
-    """Draw a study; `onlineauto.tune.drawing.draw_study` calls it, and has an example.
+    """Draw a study.
 
     Parameters
     ----------
@@ -214,7 +214,11 @@ _IN_A_BIN = 6
 
 
 def values_at_common_resource(values: Sequence[Mapping[str, Any]]) -> tuple[int, list[Mapping[str, Any]]]:
-    """Return the largest resource that many trials have reached, and their values there."""
+    """Return the largest resource that many trials have reached, and their values there.
+
+    Many are half as many as have reached the most common resource. At higher resources there are only
+    promoted trials, which are similar.
+    """
     at: dict[int, dict[int, Mapping[str, Any]]] = {}
     for row in values:
         at.setdefault(row["resource"], {})[row["trial"]] = row
@@ -313,8 +317,6 @@ def front_picture(
     dark: bool = False,
 ) -> Picture:
     """Draw a study with several objectives: the first two of them, all configs, and what explains each.
-
-    `onlineauto.tune.drawing.draw_study` calls it, and has an example.
 
     Parameters
     ----------

@@ -38,11 +38,6 @@ def values(
 ) -> Picture:
     """Draw the estimated cost of each policy with its interval, and the narrowing of the intervals.
 
-    >>> from onlineauto.evaluation.evaluation import Bounded
-    >>> found = {"as logged": Bounded(-0.1, -0.2, 0.0), "new": Bounded(-0.3, -0.4, -0.2)}
-    >>> [label.get_text() for label in values(found, {}).figure.axes[0].get_yticklabels()]
-    ['as logged', 'new']
-
     Parameters
     ----------
     estimates : mapping of str to Bounded

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import secrets
 import time
 from collections.abc import Mapping
@@ -103,7 +102,6 @@ class ServiceAddress:
             raise InputError(f"{url!r} is not the address of a service: give http://HOST:PORT")
         self._url = parsed.copy_with(userinfo=b"")  # a log must not have a password
         if token is not None:
-            token = token.removesuffix("\n").removesuffix("\r")  # of the file that has it
             if not token.isascii() or not token.isprintable() or " " in token:
                 raise InputError("the token has a space, a line end or another character that no token has")
             self.headers["Authorization"] = f"Bearer {token}"
@@ -127,7 +125,10 @@ class ServiceAddress:
 def result_of(
     answer: httpx.Response | str, read: Callable[[httpx.Response], Result]
 ) -> tuple[Result | None, str, str | None]:
-    """Return what `read` finds in an answer; or None, the reason and the header ``Retry-After``."""
+    """Return what `read` finds in an answer; or None, the reason and the header ``Retry-After``.
+
+    Without an answer, `answer` is the reason. A request that would be rejected again is an `InputError`.
+    """
     if isinstance(answer, str):
         return None, answer, None
     status, after = answer.status_code, answer.headers.get("retry-after")
@@ -188,22 +189,14 @@ def reward_record(
     """Return the request that rewards a decision, reports its cost, or both."""
     key = secrets.token_hex(16) if key is None else key
     members = {"reward": value, "cost": cost}
-    given = {name: _number(name, member) for name, member in members.items() if member is not None}
+    given = {name: plain(member) for name, member in members.items() if member is not None}
     return _about(decision, "/v1/reward", {**given, "key": key})
 
 
 def metric_record(decision: ServiceDecision | str, name: str, value: float, *, key: str | None) -> Record:
     """Return the request that has a value of a metric of a decision."""
     key = secrets.token_hex(16) if key is None else key
-    return _about(decision, "/v1/metric", {"metric": name, "value": _number(name, value), "key": key})
-
-
-def _number(name: str, value: object) -> Any:
-    """Return a number of any library as a built-in one; reject a number that is not finite."""
-    number = plain(value)
-    if number is None or (isinstance(number, float) and not math.isfinite(number)):
-        raise InputError(f"{name} is {short_repr(value)}: give a finite number")
-    return number
+    return _about(decision, "/v1/metric", {"metric": name, "value": plain(value), "key": key})
 
 
 def activation_record(decision: ServiceDecision | str) -> Record:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, ClassVar, Final
 
 from onlineauto.errors import OptionError
@@ -32,7 +31,6 @@ class Limits:
 
 
 _LIMITS: Final = Limits()
-VERSION: Final = version("onlineauto")
 DEFAULT_LOOP: Final = "default"
 """The name of the loop whose folder is that of the service."""
 LOOP_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -61,7 +59,7 @@ class ServeOptions:
     reward_wait: str | None = option(
         None,
         "How long a decision waits for its reward: seconds, or a duration like PT10M. Not supplied: the "
-        "value in the log, or 600, for a router P1D.",
+        "value in the log, or 600.",
         metavar="SECONDS",
     )
     default_reward: float | None = option(
@@ -78,8 +76,7 @@ class ServeOptions:
     learn_at: str | None = option(
         None,
         "When a decision is learnt: after its wait, with or without a reward (wait), or at its first reward "
-        "(reward), if every decision gets one. Not supplied: the value in the log, or wait, for a router "
-        "reward.",
+        "(reward), if every decision gets one. Not supplied: the value in the log, or wait.",
         metavar="TIME",
     )
     mode: str | None = option(
@@ -111,7 +108,7 @@ class ServeOptions:
     reward_range: str | None = option(
         None,
         "The lowest and the highest reward; others are rejected. Not supplied: the value in the log, or a "
-        "bound learnt from the rewards, which replaces far larger ones; for a router 0,1.",
+        "bound learnt from the rewards, which replaces far larger ones.",
         metavar="LOW,HIGH",
     )
     max_pending: int | None = option(

@@ -78,7 +78,10 @@ def context_of(request: RankRequest, limits: Limits, known_namespaces: set[str])
 
 
 def _encode_simple(request: RankRequest, limits: Limits, known_namespaces: set[str]) -> bytes:
-    """Return the context of an ordinary request as JSON, or b"" if the request needs `_encode_checked`."""
+    """Return the context of an ordinary request as JSON, or b"" if the request needs `_encode_checked`.
+
+    A request is ordinary if its context and each action are one object, and no namespace is new.
+    """
     if len(request.context) != 1:
         return b""
     (context,), objects = request.context, []
@@ -456,7 +459,10 @@ def has_seed(line: bytes, *, app: str) -> bool:
 
 
 def is_drawn(line: bytes, *, app: str) -> bool:
-    """Return whether the action of a decision follows from its id and its probabilities."""
+    """Return whether the action of a decision follows from its id and its probabilities.
+
+    For a baseline's decision, return whether its action was certain.
+    """
     answer = read_answer(line)[0]
     chances = dict(zip(answer.actions, answer.probabilities, strict=True))
     pmf = [chances[action] for action in range(len(chances))]
@@ -464,7 +470,10 @@ def is_drawn(line: bytes, *, app: str) -> bool:
 
 
 def read_answer(line: bytes) -> tuple[Ranked, bytes, list[int], bool]:
-    """Return the answer and the request in a line of the log."""
+    """Return the answer and the request in a line of the log.
+
+    The request is the context, the indices of the excluded actions, and whether the decision is deferred.
+    """
     decision = read_record(line)
     tags, order = decision.tags, [action - 1 for action in decision.ranked]
     ids = [tags[action] for action in order]

@@ -6,17 +6,8 @@ from onlineauto.errors import InputError
 
 
 class RefusedError(InputError):
-    """A request that is rejected; `logged` replaces a message with data of the request in the log."""
+    """A request that is rejected."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int = 400,
-        retry_after: float | None = None,
-        code: str = "",
-        logged: str = "",
-    ) -> None:
+    def __init__(self, message: str, *, status: int = 400, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.status, self.retry_after, self.code = status, retry_after, code
-        self.logged = logged or message
+        self.status, self.retry_after = status, retry_after

@@ -19,7 +19,7 @@ A new array of a state is one more such line: no operation has a list of names.
 `send`           the used part of each array that merges, by path, for a message
 `rebuild`        a record with such arrays in place of its own
 `receive`        copy such arrays into a record
-`copied`         a copy, whose arrays have memory only for their used part; `pack`, `unpack` for pickles
+`pack`           a record with the used part of each array, which `unpack` makes whole again: for copies
 `merge`          one record from a base and the branches that continued from it, by the rule of each array
 `copy`           the arrays of a record into another one
 `widen`          the arrays of a record into one whose axes are longer
@@ -40,7 +40,6 @@ from __future__ import annotations
 import math
 import mmap
 import re
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -204,14 +203,6 @@ class Field:
         ]
         array[tuple(entries)] = self.read(stored[name], np.broadcast_to(array.dtype.type(0), shape))
 
-    def copied(self, array: NDArray[Any], part: NDArray[Any]) -> NDArray[Any]:
-        """Return a copy of an array that has only memory for its used part if it grows."""
-        if not self.grows and part.shape == array.shape:
-            return array.copy()
-        result = _filled(self, array.shape)
-        result[tuple(map(slice, part.shape))] = part
-        return result
-
     def is_emptied(self, array: NDArray[Any]) -> bool:
         """Return whether `to_predict` has emptied an array."""
         return not self.predicts and array.size == 0
@@ -362,7 +353,10 @@ def make(cls: type[Record], sizes: Mapping[str, int] | None = None, **values: An
 
 
 def _filled(item: Field, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return a new array; one that `grows` takes memory page by page, and not by 2 MB."""
+    """Return a new array.
+
+    NumPy lets the system give a large array memory by 2 MB. An array that `grows` takes it page by page.
+    """
     size = math.prod(shape) * np.dtype(item.dtype).itemsize
     if item.grows and size > _LARGE and hasattr(mmap, "MAP_ANONYMOUS"):
         memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -419,27 +413,6 @@ def rebuild(record: Record, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> 
     return cast("Record", cast("Any", record)._replace(**changed))
 
 
-def copied(value: Any, memo: dict[int, Any], used: Used | None = None) -> Any:
-    """Return a copy of a record and of all in it, with the `memo` of `copy.deepcopy`, but faster."""
-    if not hasattr(value, "_fields"):
-        return deepcopy(value, memo)
-    if id(value) in memo:
-        return memo[id(value)]
-    schema = _schemas.get(type(value))
-    if schema is not None and schema.used is not None:
-        used = {**(used or {}), **schema.used(value)}
-    described = {} if schema is None else schema.fields
-    copies = []
-    for name, each in zip(value._fields, value, strict=True):
-        item = described.get(name)
-        if isinstance(item, Field):
-            copies.append(item.copied(each, item.used(each, used or {})))
-        else:
-            copies.append(copied(each, memo, used))
-    memo[id(value)] = result = type(value)(*copies)
-    return result
-
-
 class _UsedPart(NamedTuple):
     """The used part of an array, and what the rest of the array is."""
 
@@ -486,7 +459,10 @@ def receive(record: Any, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Non
 
 
 def merge(base: Record, ends: Sequence[Record], context: Any = None) -> Record:
-    """Return the record of all events: each branch has continued from the base, on separate events."""
+    """Return the record of all events: each branch has continued from the base, on separate events.
+
+    Arrays that do not merge are those of the base, shared. `context` is passed to rules.
+    """
     schema = _schema_of(base)
     together = schema.merge(base, ends, context) if schema.merge is not None else {}
     merged: dict[str, Any] = {}

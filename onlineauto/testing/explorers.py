@@ -78,9 +78,6 @@ def check_pmf(
     probabilities again. An action's probability does not depend on the order of the actions, unless scores
     are equal.
 
-    >>> from onlineauto.explorers.policy import Policy
-    >>> check_pmf(Policy(softmax=True, epsilon=0.1), [0.5, -1.0, 0.5], learnt=10)
-
     Parameters
     ----------
     explorer : ExplorerLike

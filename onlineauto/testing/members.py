@@ -78,7 +78,10 @@ def check_member(member: Member) -> None:
 def _events(
     actions: int, n: int, *, seed: int = 5, numbers: bool = True, backwards: bool = False
 ) -> Iterator[str]:
-    """Yield events of words, numbers and a vector; some of these predict the cost of an action."""
+    """Yield events of words, numbers and a vector; some of these predict the cost of an action.
+
+    If they are `backwards`, actions and features are in the opposite order.
+    """
     draw, order = np.random.default_rng(seed), -1 if backwards else 1
     for _ in range(n):
         x, word = draw.normal(), int(draw.integers(3))

@@ -35,23 +35,11 @@ _PAUSE: Final = 0.05
 
 
 class TrialPruned(OnlineautoError):  # noqa: N818 - the name in Optuna
-    """Raised by an objective to end its trial early; `ActiveTrial` has an example."""
+    """Raise it in an objective to end a trial early, after `ActiveTrial.should_prune` has returned True."""
 
 
 class ActiveTrial:
     """A trial that is running: the argument of an objective.
-
-    Passed to the objective of `Study.optimize`, and returned by `ObjectiveStudy.ask`.
-
-    >>> from onlineauto.tune import create_study
-    >>> def objective(trial):
-    ...     rate = trial.suggest_float("rate", 1e-4, 1, log=True)
-    ...     trial.report(rate, step=1)
-    ...     if trial.should_prune():
-    ...         raise TrialPruned
-    ...     return rate
-    >>> study = create_study()
-    >>> study.optimize(objective, n_trials=5)
 
     Attributes
     ----------

@@ -145,7 +145,7 @@ def load_study(*, study_name: str, storage: str | Store, sampler: Any = None, pr
     """Return an existing study of a store, in its current state.
 
     It is an `ObjectiveStudy`, or a `Study` if its space was declared. `sampler` and `pruner` are not
-    supported, because a study keeps its own. `copy_study` has an example.
+    supported, because a study keeps its own.
     """
     if sampler is not None or pruner is not None:
         raise OptionError("sampler and pruner are not supported by load_study: a study keeps its own")

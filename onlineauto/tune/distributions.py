@@ -18,5 +18,5 @@ IntDistribution = Int
 
 
 def CategoricalDistribution(choices: Sequence[Any]) -> Categorical:  # noqa: N802 - the name in Optuna
-    """Return ``Categorical(choices)``; the class has an example."""
+    """Return ``Categorical(choices)``."""
     return Categorical(choices)

@@ -17,12 +17,6 @@ def draw_study(study: Study, *, title: str = "", dark: bool = False) -> Picture:
 
     With several objectives, draw the front in place of the first two.
 
-    >>> from onlineauto.tune import Float, Study
-    >>> study = Study({"rate": Float(0, 1)}, "fifo", max_resource=1, max_trials=5)
-    >>> best = study.run(lambda config, resource: config["rate"] ** 2)
-    >>> draw_study(study, title="Rates").figure.texts[0].get_text()
-    'Rates'
-
     Parameters
     ----------
     study : Study

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class LightGBMPruningCallback:
     """Report a metric of LightGBM after each round, and end the training if the trial should be pruned.
 
-    Passed to ``lightgbm.train``, ``lightgbm.cv`` or ``fit`` in ``callbacks``.
+    Pass it to ``lightgbm.train``, ``lightgbm.cv`` or ``fit`` in ``callbacks``.
 
     Parameters
     ----------
@@ -64,8 +64,6 @@ class LightGBMPruningCallback:
 
 def XGBoostPruningCallback(trial: ActiveTrial, observation_key: str) -> Any:  # noqa: N802 - the name in Optuna
     """Return a callback of XGBoost that reports a metric after each round, and ends a trial by pruning.
-
-    Passed to ``xgboost.train`` in ``callbacks``.
 
     Parameters
     ----------

@@ -30,7 +30,10 @@ _SHORTEST: Final = 0.01
 
 
 class Heartbeat:
-    """Renews leases in a daemon thread, from the first claim on until no claim is left or after `stop`."""
+    """Renews leases from the first claim on, until no claim is left or `stop` is called.
+
+    The thread is a daemon: it does not keep the process alive, and claims expire after the process has ended.
+    """
 
     def __init__(self, store: Store, lease: float) -> None:
         self._store = store

@@ -9,16 +9,10 @@ __all__ = ["CRITICAL", "DEBUG", "ERROR", "INFO", "WARNING", "get_logger", "set_v
 
 
 def get_logger(name: str) -> logging.Logger:
-    """Return a logger; the name ``optuna`` means that of this package.
-
-    >>> set_verbosity(ERROR)
-    >>> get_logger("optuna").name, get_logger("optuna").isEnabledFor(WARNING)
-    ('onlineauto', False)
-    >>> set_verbosity(logging.NOTSET)
-    """
+    """Return a logger; the name ``optuna`` means that of this package."""
     return logging.getLogger("onlineauto" if name == "optuna" else name)
 
 
 def set_verbosity(verbosity: int) -> None:
-    """Set the level from which messages are logged, such as ``WARNING``. `get_logger` has an example."""
+    """Set the level from which messages are logged, such as ``WARNING``."""
     get_logger("optuna").setLevel(verbosity)

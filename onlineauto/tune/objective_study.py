@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ObjectiveStudy(Study):
-    """A study without a declared space. Returned by `create_study` and `load_study`.
+    """A study without a declared space, as `create_study` and `load_study` return it.
 
     Its trials are of the class `FrozenTrial`, and `ask` returns a trial that suggests.
     """

@@ -264,7 +264,10 @@ class Progress(PlainState):
         return min(self._stopped.get(job.trial, job.resource), job.resource)
 
     def completed_step(self, trial: int) -> int:
-        """Return the last step that need not be repeated, unlike the step at which a trial stops."""
+        """Return the last step that need not be repeated.
+
+        The step at which a trial stops is repeated, because its value has to be recorded.
+        """
         step = self.trials[trial].step
         return min(step, self._stopped.get(trial, step + 1) - 1)
 
@@ -520,7 +523,11 @@ class Progress(PlainState):
         return {**super().state_dict(), "limits": limits} | ({"starts": starts} if starts else {})
 
     def draft(self, fresh: Progress, branch: int) -> Callable[[], Draft | None]:
-        """Return a function that makes the next proposal from a copy of the scheduler and the searcher."""
+        """Return a function that makes the next proposal from a copy of the scheduler and the searcher.
+
+        The copy is in `fresh`, a state before the first record. The function returns None if the scheduler
+        asks for no proposal.
+        """
         parts = {name: getattr(self, name).state_dict() for name in ("scheduler", "searcher")}
         fresh._load_limits([self.searcher.limit, self.scheduler.setting.max_resource])
         for name, state in json.loads(json.dumps(parts)).items():

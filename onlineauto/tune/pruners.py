@@ -1,4 +1,9 @@
-"""Schedulers by the names and arguments of Optuna's pruners, for ``create_study(pruner=…)``."""
+"""Schedulers by the names and arguments of Optuna's pruners, for ``create_study(pruner=…)``.
+
+>>> from onlineauto.tune import create_study
+>>> from onlineauto.tune.pruners import MedianPruner, PatientPruner
+>>> study = create_study(pruner=PatientPruner(MedianPruner(n_warmup_steps=3), patience=2))
+"""
 
 from __future__ import annotations
 
@@ -13,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def NopPruner() -> FifoScheduler:  # noqa: N802 - the names in Optuna
-    """Prune nothing. Passed to `create_study`; `PatientPruner` has an example."""
+    """Prune nothing."""
     return FifoScheduler()
 
 
 def MedianPruner(  # noqa: N802
     n_startup_trials: int = 5, n_warmup_steps: int = 0, interval_steps: int = 1, *, n_min_trials: int = 1
 ) -> Pruning:
-    """Prune a trial worse than the median of complete trials at its step. `PatientPruner` has an example."""
+    """Prune a trial whose best value is worse than the median of the complete trials at the same step."""
     return PercentilePruner(50, n_startup_trials, n_warmup_steps, interval_steps, n_min_trials=n_min_trials)
 
 
@@ -32,17 +37,14 @@ def PercentilePruner(  # noqa: N802
     *,
     n_min_trials: int = 1,
 ) -> Pruning:
-    """Prune a trial whose best value is not among this percentage of the complete trials at the same step.
-
-    `PatientPruner` has an example.
-    """
+    """Prune a trial whose best value is not among this percentage of the complete trials at the same step."""
     return Pruning("percentile", **locals())
 
 
 def ThresholdPruner(  # noqa: N802
     lower: float | None = None, upper: float | None = None, n_warmup_steps: int = 0, interval_steps: int = 1
 ) -> Pruning:
-    """Prune a trial whose value is below `lower` or above `upper`. `PatientPruner` has an example."""
+    """Prune a trial whose value is below `lower` or above `upper`."""
     if lower is None and upper is None:
         raise OptionError("ThresholdPruner: give lower=, upper= or both")
     return Pruning("threshold", **locals())
@@ -54,10 +56,6 @@ def PatientPruner(  # noqa: N802
     """Let a pruner prune only a trial that has not improved by `min_delta` within `patience` steps.
 
     None in place of a pruner prunes each such trial.
-
-    >>> from onlineauto.tune import create_study
-    >>> from onlineauto.tune.pruners import MedianPruner, PatientPruner
-    >>> study = create_study(pruner=PatientPruner(MedianPruner(n_warmup_steps=3), patience=2))
     """
     if wrapped_pruner is None:
         return Pruning("patience", patience=patience, min_delta=min_delta)
@@ -77,7 +75,6 @@ def SuccessiveHalvingPruner(  # noqa: N802
     """Prune a trial that is not among the best ``1/reduction_factor`` of those that have reached a rung.
 
     ``auto`` is a hundredth of the steps of the longest complete trial; before the first one, none is pruned.
-    Passed to `create_study`; `PatientPruner` has an example.
     """
     return Pruning("halving", **locals())
 
@@ -91,6 +88,6 @@ def HyperbandPruner(  # noqa: N802
     """Divide trials among brackets, each of which prunes like `SuccessiveHalvingPruner`, the next ones later.
 
     ``auto`` is the number of steps of the longest complete trial. No trial is resumed, unlike with
-    ``scheduler="hyperband"``. Passed to `create_study`; `PatientPruner` has an example.
+    ``scheduler="hyperband"``.
     """
     return Pruning("hyperband", **locals())

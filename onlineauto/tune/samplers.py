@@ -1,6 +1,11 @@
 """Searchers by the names of Optuna's samplers, for ``create_study(sampler=…)``.
 
 An argument that has no counterpart is rejected by name. `seed` is the seed of the study; None means 0.
+
+>>> from onlineauto.tune import create_study
+>>> from onlineauto.tune.samplers import TPESampler
+>>> create_study(sampler=TPESampler(seed=7)).settings.setting.seed
+7
 """
 
 from __future__ import annotations
@@ -54,51 +59,38 @@ def _sampler(name: str, searcher: Searcher, seed: int | None, arguments: Mapping
 def TPESampler(  # noqa: N802 - the names in Optuna
     *, seed: int | None = None, n_startup_trials: int = 10, n_ei_candidates: int = 24, **others: Any
 ) -> Sampler:
-    """Return ``searcher="tpe"``.
-
-    >>> from onlineauto.tune import create_study
-    >>> from onlineauto.tune.samplers import TPESampler
-    >>> create_study(sampler=TPESampler(seed=7)).settings.setting.seed
-    7
-    """
+    """Return ``searcher="tpe"``."""
     return _sampler("TPESampler", TpeSearcher(n_startup_trials, n_ei_candidates), seed, others)
 
 
 def RandomSampler(seed: int | None = None) -> Sampler:  # noqa: N802
-    """Return ``searcher="random"``. `TPESampler` has an example."""
+    """Return ``searcher="random"``."""
     return _sampler("RandomSampler", RandomSearcher(), seed, {})
 
 
 def CmaEsSampler(*, seed: int | None = None, popsize: int | None = None, **others: Any) -> Sampler:  # noqa: N802
-    """Return ``searcher="cmaes"``. `TPESampler` has an example."""
+    """Return ``searcher="cmaes"``."""
     return _sampler("CmaEsSampler", CmaesSearcher(population=popsize), seed, others)
 
 
 def GPSampler(*, seed: int | None = None, n_startup_trials: int = 10, **others: Any) -> Sampler:  # noqa: N802
-    """Return ``searcher="gp"``. `TPESampler` has an example."""
+    """Return ``searcher="gp"``."""
     return _sampler("GPSampler", GpSearcher(n_startup_trials), seed, others)
 
 
 def QMCSampler(*, qmc_type: str = "sobol", seed: int | None = None, **others: Any) -> Sampler:  # noqa: N802
-    """Return ``searcher="quasi"``, whose points are scrambled. `TPESampler` has an example."""
+    """Return ``searcher="quasi"``, whose points are scrambled."""
     return _sampler("QMCSampler", QuasiSearcher(qmc_type), seed, others)
 
 
 def NSGAIISampler(*, seed: int | None = None, **others: Any) -> Sampler:  # noqa: N802
-    """Return ``searcher="tpe"``, which ranks trials by fronts, with a warning: NSGA-II is not here.
-
-    `TPESampler` has an example.
-    """
+    """Return ``searcher="tpe"``, which ranks trials by fronts, with a warning: NSGA-II is not here."""
     _LOG.warning("NSGAIISampler: the searcher is tpe, which ranks trials by fronts; NSGA-II is not here")
     return _sampler("NSGAIISampler", TpeSearcher(), seed, others)
 
 
 def GridSampler(search_space: Mapping[str, Sequence[Any]], seed: int | None = None) -> Sampler:  # noqa: N802
-    """Return all combinations of the values as configs to try; the study is done after them.
-
-    >>> GridSampler({"depth": [2, 4], "rate": [0.1]}).grid
-    ({'depth': 2, 'rate': 0.1}, {'depth': 4, 'rate': 0.1})
-    """
+    """Return all combinations of the values as configs to try; the study is done after them."""
     grid = [
         dict(zip(search_space, values, strict=True)) for values in itertools.product(*search_space.values())
     ]

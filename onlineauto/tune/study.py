@@ -1,4 +1,13 @@
-"""``Study``: ask for a job, tell its value, and read the best trial."""
+"""``Study``: ask for a job, tell its value, and read the best trial.
+
+>>> from onlineauto.tune import Categorical, Float, Study
+>>> space = {"rate": Float(1e-4, 1, log=True), "loss": Categorical(["squared", "logistic"])}
+>>> study = Study(space, max_trials=9)
+>>> while (job := study.ask()) is not None:
+...     study.tell(job, abs(job.config["rate"] - 0.1) + 1 / job.resource)
+>>> study.is_done, len(study.trials), study.best.resource
+(True, 9, 81)
+"""
 
 from __future__ import annotations
 
@@ -58,14 +67,6 @@ class Study(StudyView):
 
     All processes that pass the same `name` and `storage` work on the same study. All methods may be called
     from several threads.
-
-    >>> from onlineauto.tune import Categorical, Float, Study
-    >>> space = {"rate": Float(1e-4, 1, log=True), "loss": Categorical(["squared", "logistic"])}
-    >>> study = Study(space, max_trials=9)
-    >>> while (job := study.ask()) is not None:
-    ...     study.tell(job, abs(job.config["rate"] - 0.1) + 1 / job.resource)
-    >>> study.is_done, len(study.trials), study.best.resource
-    (True, 9, 81)
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class StudyState(StrEnum):
-    """States of a study, for a process that asks for a job. Returned by `Study.state`."""
+    """States of a study, for a process that asks for a job."""
 
     OPEN = "open"
     """There may be a job: call `ask`."""
@@ -39,7 +39,7 @@ class StudyState(StrEnum):
 
 
 class StudyDirection(StrEnum):
-    """The direction in which values get better, as in Optuna. Returned by `ObjectiveStudy.direction`."""
+    """The direction in which values get better, as in Optuna."""
 
     MINIMIZE = "MINIMIZE"
     MAXIMIZE = "MAXIMIZE"

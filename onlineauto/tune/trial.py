@@ -41,7 +41,7 @@ def may_become(before: State, after: State) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A task for a worker: train a trial up to a resource. Returned by `Study.ask`."""
+    """A task for a worker: train a trial up to a resource."""
 
     trial: int  # The number of the trial.
     config: Config
@@ -75,7 +75,7 @@ class Reason(str):
 
 @dataclass(slots=True)
 class Trial:
-    """One config, with its state and results. Returned by `Study.trials` and `Study.best`."""
+    """One config, with its state and results."""
 
     number: int  # Trials are numbered 0, 1, 2, …
     config: Config
@@ -132,7 +132,7 @@ class Trial:
 
 
 class TrialState(StrEnum):
-    """The state of a trial of an objective, as in Optuna. Returned by `FrozenTrial.state`."""
+    """The state of a trial of an objective, as in Optuna."""
 
     RUNNING = "RUNNING"
     COMPLETE = "COMPLETE"
@@ -161,7 +161,7 @@ class TrialState(StrEnum):
 
 
 class FrozenTrial:
-    """A trial of an objective, with Optuna's names. Returned by `ObjectiveStudy.trials`.
+    """A trial of an objective, as `create_study` returns it, with Optuna's names.
 
     It also has the attributes of `Trial`, such as ``resource``, ``error`` and ``traceback``. An objective may
     be called with it again: it then suggests the values of `params`, and prunes nothing.
@@ -229,14 +229,7 @@ class FrozenTrial:
 def create_trial(
     *, params: Mapping[str, Any], value: float, distributions: Any = None, **others: Any
 ) -> dict[str, Any]:
-    """Return a finished trial of elsewhere for `ObjectiveStudy.add_trial`; it needs no distributions.
-
-    >>> from onlineauto.tune import create_study
-    >>> study = create_study()
-    >>> study.add_trial(create_trial(params={"rate": 0.1}, value=0.5))
-    >>> study.best_params
-    {'rate': 0.1}
-    """
+    """Return a finished trial of elsewhere for `ObjectiveStudy.add_trial`; it needs no distributions."""
     del distributions
     if others:
         raise OptionError(

@@ -1,6 +1,18 @@
 """``Tuner``: the calls that users of Ray Tune know, on a `Study`.
 
 ``from onlineauto.tune import tuner as tune`` replaces ``from ray import tune``.
+
+>>> def train(config):
+...     for step in range(9):
+...         report({"loss": abs(config["rate"] - 0.1) + 1 / (step + 1)})
+>>> tuner = Tuner(
+...     train,
+...     param_space={"rate": loguniform(1e-4, 1)},
+...     tune_config=TuneConfig(metric="loss", mode="min", num_samples=8),
+... )
+>>> results = tuner.fit()
+>>> len(results), results.get_best_result().metrics["training_iteration"]
+(8, 9)
 """
 
 from __future__ import annotations
@@ -74,7 +86,7 @@ class Result:
 
 
 class TrialError(Exception):
-    """The error of a trial, also of its class if that is one of Python's. Returned by `ResultGrid.errors`."""
+    """The error of a trial, also an instance of the error's class if that is one of Python's own."""
 
     traceback: str = ""
 
@@ -94,7 +106,7 @@ class TrialError(Exception):
 
 
 class ResultGrid(list[Result]):
-    """The trials in the order in which they began; `study` is the study. Returned by `Tuner.fit`."""
+    """The trials of a `Tuner`, in the order in which they began; `study` is the study."""
 
     def __init__(
         self, study: Study, metric: str | None, mode: str | None, constants: Mapping[str, Any]
@@ -261,7 +273,6 @@ class TuneConfig:
     that cannot be sent to others, with a warning. (The package cloudpickle, of the extra ``tune``, sends
     functions of a script and of other functions.) `metric` and `mode` may be left out if there is no
     `scheduler`; then configs are random. Otherwise the default of `search_alg` is ``auto``.
-    `Tuner` has an example.
     """
 
     metric: str | None = None
@@ -276,14 +287,14 @@ class TuneConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class FailureConfig:
-    """The number of times that a failed trial is tried again; -1 for any number. Passed to `RunConfig`."""
+    """The number of times that a failed trial is tried again; -1 for any number."""
 
     max_failures: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointConfig:
-    """The steps between two checkpoints; the last is kept, and saved at the end. Passed to `RunConfig`."""
+    """The number of steps between two checkpoints; the last one is kept, and always saved at the end."""
 
     checkpoint_frequency: int = 0
     checkpoint_at_end: bool | None = None
@@ -294,9 +305,6 @@ class RunConfig:
     """The name of the study, its store (a URL, or a folder), and the number of steps of a trial.
 
     `verbose` has no effect: nothing is printed.
-
-    >>> RunConfig(name="rates", storage_path="results", stop={"training_iteration": 27}).stop
-    {'training_iteration': 27}
     """
 
     name: str | None = None
@@ -313,12 +321,6 @@ _CURRENT: ContextVar[tuple[Report, str | None]] = ContextVar("onlineauto_trial")
 def report(metrics: Mapping[str, Any], *, save: Any = None) -> None:
     """Report the metrics after one more step, and maybe a checkpoint; end the function if its trial ends.
 
-    >>> def train(config):
-    ...     for step in range(saved() or 0, 3):
-    ...         report({"loss": config["rate"] * 2**-step}, save=step + 1)
-    >>> Tuner(train, param_space={"rate": 0.5}, tune_config=TuneConfig()).fit()[0].metrics["loss"]
-    0.125
-
     Raises
     ------
     OptionError
@@ -333,7 +335,7 @@ def report(metrics: Mapping[str, Any], *, save: Any = None) -> None:
 
 
 def saved() -> Any:
-    """Return the last checkpoint of the running trial; None at first. `report` has an example."""
+    """Return the last checkpoint of the running trial, as it was passed to `report`; None at first."""
     return _running()[0].saved
 
 
@@ -391,18 +393,6 @@ def _unpack(packed: bytes, metric: str | None) -> _Reporting:
 
 class Tuner:
     """Runs trials of a function or a class in parallel, as Ray Tune does; see `TuneConfig`.
-
-    >>> def train(config):
-    ...     for step in range(9):
-    ...         report({"loss": abs(config["rate"] - 0.1) + 1 / (step + 1)})
-    >>> tuner = Tuner(
-    ...     train,
-    ...     param_space={"rate": loguniform(1e-4, 1)},
-    ...     tune_config=TuneConfig(metric="loss", mode="min", num_samples=8),
-    ... )
-    >>> results = tuner.fit()
-    >>> len(results), results.get_best_result().metrics["training_iteration"]
-    (8, 9)
 
     Parameters
     ----------

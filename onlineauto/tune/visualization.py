@@ -73,12 +73,6 @@ def plot_slice(
 ) -> Picture:
     """Draw the value of each complete trial over each parameter, later trials darker.
 
-    >>> from onlineauto.tune import Float, Study
-    >>> study = Study({"rate": Float(0, 1)}, "fifo", max_resource=1, max_trials=5)
-    >>> best = study.run(lambda config, resource: config["rate"] ** 2)
-    >>> plot_slice(study, target_name="loss").figure.axes[0].get_ylabel()
-    'loss'
-
     Parameters
     ----------
     study : Study
@@ -114,7 +108,7 @@ def plot_contour(
     target_name: str = _VALUE,
     dark: bool = False,
 ) -> Picture:
-    """Draw complete trials over each pair of parameters, at most six. `plot_slice` has an example."""
+    """Draw the values of complete trials over each pair of parameters, at most six pairs; as `plot_slice`."""
     points = _Points(study, target, params)
     ranked = sorted(points.space, key=lambda name: -importance(points.rows, points.space)[name])
     pairs = list(combinations(ranked, 2))[:_MOST_PAIRS]
@@ -141,14 +135,7 @@ def plot_contour(
 
 
 def plot_timeline(study: Study, n_recent_trials: int | None = None, *, dark: bool = False) -> Picture:
-    """Draw when each trial of an objective began and ended, in the colour of its state.
-
-    >>> from onlineauto.tune import create_study
-    >>> study = create_study()
-    >>> study.optimize(lambda trial: trial.report(0.5, 0) or trial.suggest_float("x", 0, 1), n_trials=3)
-    >>> plot_timeline(study).figure.axes[0].get_xlabel()
-    'seconds since the first trial'
-    """
+    """Draw when each trial of an objective began and ended, in the colour of its state."""
     timed = [trial for trial in study.trials if trial.times is not None][-(n_recent_trials or 0) :]
     if not timed:
         raise InputError(f"the study {study.name!r} has no times: no trial of an objective has ended")
@@ -172,7 +159,7 @@ def plot_timeline(study: Study, n_recent_trials: int | None = None, *, dark: boo
 def plot_edf(
     study: Study | Sequence[Study], *, target: Target = None, target_name: str = _VALUE, dark: bool = False
 ) -> Picture:
-    """Draw the share of trials with at most each value, for each study. `plot_slice` has an example."""
+    """Draw the share of complete trials with at most each value, one line for each study."""
     studies: list[Study] = [*study] if isinstance(study, list | tuple) else [study]  # type: ignore[list-item]
     picture, (axes,) = _panels(1, "Shares of trials up to each value", studies[0], dark)
     with picture.drawing():
@@ -185,7 +172,7 @@ def plot_edf(
 
 
 def plot_intermediate_values(study: Study, *, dark: bool = False) -> Picture:
-    """Draw the reported values of each trial of an objective. `plot_timeline` has an example."""
+    """Draw the reported values of each trial of an objective."""
     curves = [getattr(trial, "intermediate_values", {}) for trial in study.trials]
     if not any(curves):
         raise InputError(f"the study {study.name!r} has nothing to draw: no objective has reported a value")

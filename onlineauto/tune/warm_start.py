@@ -25,7 +25,12 @@ _UNFINISHED: Final = ("PRUNED", "FAIL", "RUNNING", "WAITING")
 def added_trials(
     source: Any, space: Space, max_resource: int, declared: Mapping[str, Parameter]
 ) -> list[dict[str, Any]]:
-    """Return the config, the resource and the value of each finished trial."""
+    """Return the config, the resource and the value of each finished trial.
+
+    In an open space, values are checked against the parameters that are `declared` so far.
+
+    The largest resource of the source counts as `max_resource`, because it is that of a complete trial.
+    """
     rows = [_row(index, trial, space) for index, trial in enumerate(_trials(source, space))]
     last = {row["trial"] if row["trial"] is not None else -1 - index: row for index, row in enumerate(rows)}
     matching = [

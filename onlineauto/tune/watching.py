@@ -1,4 +1,7 @@
-"""``StudyWatch``: follow a study of a store without writing, and describe it as plain JSON for a page."""
+"""``StudyWatch``: follow a study of a store without writing, and describe it as plain JSON for a page.
+
+The size of a description is bounded: of many values, lines or failures it has a sample, and says of how many.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,11 @@ Job = TypeVar("Job")
 
 
 class Crew(Generic[W, Job]):
-    """Workers: those that start, those that are idle, and those that are busy with a job."""
+    """Workers: those that start, those that are idle, and those that are busy with a job.
+
+    `start` starts a worker. `wait` returns those of some workers that have sent a message or died, after a
+    maximum number of seconds. More than `most_deaths` deaths without a message in between are an error.
+    """
 
     def __init__(
         self,

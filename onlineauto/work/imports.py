@@ -14,7 +14,13 @@ IMPORTED: Final[dict[str, str]] = {}
 
 
 def import_parts(source: str) -> None:
-    """Import a module by its name, or by its file, so that it registers parts."""
+    """Import a module by its name, or by its file, so that it registers parts.
+
+    Raises
+    ------
+    OptionError
+        There is no such module or file, or another module has the name of the file.
+    """
     file = Path(source).resolve() if source.endswith(".py") else None
     if file is not None:
         if not file.is_file():

@@ -65,7 +65,10 @@ def ray_connection(address: str | None) -> Iterator[None]:
 
 
 class Actor:
-    """An actor, in the process of the driver."""
+    """An actor, in the process of the driver.
+
+    The class of the actor has a method ``ready``, which returns why the actor cannot work, or nothing.
+    """
 
     is_up = False  # Ray first has to find a node for the actor
 

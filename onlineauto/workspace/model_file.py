@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-import re
 import stat
 from contextlib import nullcontext
 from pathlib import Path
@@ -25,8 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 import numpy as np
 
-from onlineauto.errors import InputError, OutputError, short_repr
-from onlineauto.formats.blocks.file import BEGIN
+from onlineauto.errors import InputError, OutputError
 from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.state.codec import align, describe, restore_tree
 
@@ -50,15 +48,15 @@ HEAD = np.dtype(
 )
 """The head, which follows the magic: 24 bytes."""
 
-VW_BEGIN = re.compile(rb"(?s)[\x06-\x0c]\0\0\0(\d+\.\d+\.\d+)\0")
-"""The beginning of a model file of Vowpal Wabbit, version 7 or later."""
-_HEAD_BYTES = 24
 _DIGEST = hashlib.sha256().digest_size
 _BEGIN = len(MAGIC) + HEAD.itemsize
 
 
 def encode_tree(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of a tree's file, in parts; arrays are not copied."""
+    """Yield the bytes of a tree's file, in parts; arrays are not copied.
+
+    The same tree gives the same bytes.
+    """
     described = describe(tree, owner="a model")
     head = np.zeros((), HEAD)
     head["version"], head["description_bytes"] = VERSION, len(described.description)
@@ -73,7 +71,10 @@ def encode_tree(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
 def decode_tree(data: bytes | mmap.mmap, *, name: str) -> State:
     """Return the tree of a file; its arrays are read-only views of the same memory."""
     if data[: len(MAGIC)] != MAGIC:
-        raise InputError(_foreign(data[:_HEAD_BYTES], name))
+        raise InputError(
+            f"{name} is not a model file of onlineauto: read one of Vowpal Wabbit with "
+            "onlineauto.interop.read_vw_model, or convert it with `onlineauto convert`"
+        )
     if len(data) < _BEGIN + _DIGEST:
         raise InputError(f"{name} is a model file that was cut off")
     head = np.frombuffer(data, HEAD, count=1, offset=len(MAGIC))[0]
@@ -97,18 +98,6 @@ def decode_tree(data: bytes | mmap.mmap, *, name: str) -> State:
         return dict(tree.items())
     except (msgspec.DecodeError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{name} is not a model file that this program understands: {error}") from None
-
-
-def _foreign(head: bytes, name: str) -> str:
-    """Return the message about a file, with these first bytes, that is no model of onlineauto."""
-    if vw := VW_BEGIN.match(head):
-        return (
-            f"{name} is a model of Vowpal Wabbit {vw[1].decode()}: to search with it or serve it, save "
-            "AutoML(names=…).warm_start(…, namespaces=[…]); to continue it unchanged, read it with "
-            "onlineauto.interop.read_vw_model, or convert it with `onlineauto convert`"
-        )
-    kind = "it is a file of blocks" if head.startswith(BEGIN) else f"it begins with {short_repr(head)}"
-    return f"{name} is not a model file of onlineauto: {kind if head else 'it is empty'}"
 
 
 def read_file(path: str | os.PathLike[str]) -> State:
@@ -145,13 +134,12 @@ def _is_device(path: str | os.PathLike[str]) -> bool:
 
 
 def replace_file(
-    path: str | os.PathLike[str],
-    parts: Iterable[bytes | memoryview],
-    *,
-    alone: Alone = nullcontext,
-    private: bool = False,
+    path: str | os.PathLike[str], parts: Iterable[bytes | memoryview], *, alone: Alone = nullcontext
 ) -> None:
-    """Write a file atomically: at any instant, the path has the old file or the complete new one."""
+    """Write a file atomically: at any instant, the path has the old file or the complete new one.
+
+    A device or a pipe, such as ``/dev/null``, is written to directly.
+    """
     check_target(path)
     if _is_device(path):
         try:
@@ -160,5 +148,5 @@ def replace_file(
         except OSError as error:
             raise OutputError(f"cannot write {path}: {error.strerror}") from None
         return
-    with replacing(path, alone=alone, private=private) as file:
+    with replacing(path, alone=alone) as file:
         file.writelines(parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.engine.stream.validity import check_names
+from onlineauto.engine.stream.validity import other_names
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.identities import MOST_NUMBERS
@@ -21,8 +21,8 @@ def follow_names(
     """Return the options of a model after events with names made by `rules`; add columns to `numbers`."""
     features = configuration[FeatureOptions]
     rule = rules.get("names", features.names)
-    if rule != "unknown":
-        check_names(features.names, str(rule))
+    if features.names not in ("any", rule):
+        raise other_names(features.names, str(rule))
     columns: Any = rules.get("name_columns", ()), rules.get("number_columns")
     new, missing = {*columns[0]} - {*features.name_columns}, {*features.name_columns} - {*columns[0]}
     if new & numbers:

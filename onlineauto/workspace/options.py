@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Final
 
 from onlineauto.engine.ensemble.options import EnsembleOptions, check_members
 from onlineauto.engine.ensemble.registry import extend as extend_by_members
-from onlineauto.engine.options.registry import CHECKS, GROUPS, IGNORED, refuse_command_line
+from onlineauto.engine.options.registry import CHECKS, GROUPS, refuse_command_line
 from onlineauto.errors import OptionError
 from onlineauto.exact.options import ExactOptions, check_exact
 from onlineauto.explorers import extend
@@ -32,8 +31,6 @@ extend_by_members(REGISTRY)
 
 def parse_given_options(configuration: Configuration | str | None, **keywords: Any) -> Configuration:
     """Return the options of a caller: parsed ones, a text as on a command line, or keywords."""
-    if "arg_list" in keywords or isinstance(configuration, list | tuple):
-        raise OptionError("a list of words is no configuration: join it, as Workspace(shlex.join(words))")
     if configuration is not None and keywords:
         raise OptionError("options go either into the configuration or into keywords, not into both")
     if isinstance(configuration, Configuration):
@@ -46,16 +43,5 @@ def parse_given_options(configuration: Configuration | str | None, **keywords: A
         raise OptionError(
             f"{configuration!r} has no options; give keywords, or a text such as '-q ua --automl 4'"
         )
-    options = _without_output(options)
     refuse_command_line(options)
     return options
-
-
-def _without_output(options: Configuration) -> Configuration:
-    """Return the options without those that change only the output of the command line; warn of these."""
-    ignored = [name for name in IGNORED if name in options.supplied]
-    if not ignored:
-        return options
-    names = "; ".join(f"--{name} ({IGNORED[name]})" for name in ignored)
-    warnings.warn(f"ignored in Python, since they change no result: {names}", UserWarning, stacklevel=4)
-    return REGISTRY.from_keywords(**{name: options.get(name) for name in options.supplied - {*ignored}})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
+from copy import copy, deepcopy
 from threading import local
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -19,7 +19,6 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.explorers.ranking_kernels import PART
 from onlineauto.features.block import NAMES
 from onlineauto.learners.model import FIELDS, copy_model
-from onlineauto.state.schema import copied
 from onlineauto.workspace.names import follow_names
 from onlineauto.workspace.pricing import check_priced, priced_pmf, without_exploration
 
@@ -168,7 +167,10 @@ class Predictor:
         return f"Predictor({self.configuration.command()!r})"
 
     def like(self, earlier: Predictor) -> Predictor:
-        """Return this predictor with the parsers and working memories of an earlier one, which is faster."""
+        """Return this predictor with the parsers and working memories of an earlier one, to be ready sooner.
+
+        The earlier predictor must be of the same workspace, and can still be used.
+        """
         return Predictor(self.configuration, self._model, like=earlier)
 
     def memories_for(self, configuration: Configuration, model: Predicting) -> local:
@@ -194,7 +196,15 @@ class Predictor:
         return self._thread_state().predict_texts(texts, self._model)
 
     def predict_priced(self, event: OneEventLike, prices: Sequence[float]) -> NDArray[np.float32]:
-        """Predict one event with actions, like `predict`, with a price added to the cost of each action."""
+        """Predict one event with actions, like `predict`, with a price added to the cost of each action.
+
+        Raises
+        ------
+        OptionError
+            The explorer reads more than one score of each action.
+        InputError
+            The argument is not exactly one event, or has another number of actions than there are prices.
+        """
         if self._pricing is None:
             check_priced(self.configuration)
             self._pricing = without_exploration(self._model)
@@ -206,7 +216,13 @@ class Predictor:
         return priced_pmf(self.configuration, exploration, scores, prices, parts)
 
     def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
-        """Return the result of `use` for an event with the scores of its actions; see `interop.explain`."""
+        """Return the result of `use` for an event with the scores of its actions; see `interop.explain`.
+
+        Raises
+        ------
+        InputError
+            The argument is not exactly one event.
+        """
         return use(self._thread_state().scored(event, self._model))
 
     def predict_block(self, block: Block) -> Outcomes:
@@ -250,9 +266,9 @@ def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
     return Predicting.of(
         layout=model.layout.view(),
         parts=parts._replace(
-            task=copied(parts.task, {}),
+            task=deepcopy(parts.task),
             model=copy_model(configuration, parts.model, fields=fields),
-            live=copied(live, {}),
+            live=deepcopy(live),
             screen=no_screen(),
         ),
         slot_finder=copy(model.slot_finder),

@@ -56,7 +56,11 @@ def priced_pmf(
     prices: Sequence[float],
     learnt_parts: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Return the probabilities of actions by their scores and prices, with the exploration of a model."""
+    """Return the probabilities of actions by their scores and prices, with the exploration of a model.
+
+    New actions are explored as in `onlineauto.engine.event.new_action_kernels`: without a gap to the best
+    action, apart from their price, and with a probability of at most 1 / K.
+    """
     n, explorer, new = len(scores), choose_explorer(configuration), learnt_parts <= _MOST_LEARNT
     has_new = bool(new.any() and not new.all() and exploration.counts[LEARNT] >= _YOUNG * n)
     if has_new and not explorer.direct:

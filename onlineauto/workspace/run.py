@@ -135,7 +135,13 @@ class Run:
         return getattr(self._source, "action_names", ())
 
     def __iter__(self) -> Iterator[tuple[Block, Outcomes]]:
-        """Learn block by block to the end of the stream, and yield each block with its outcomes."""
+        """Learn block by block to the end of the stream, and yield each block with its outcomes.
+
+        Raises
+        ------
+        InputError
+            As for `Workspace.stream`; all events before are learnt and passed to the sinks.
+        """
         self._events_left = None
         while (taken := self._next()) is not None:
             yield taken

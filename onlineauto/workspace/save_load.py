@@ -176,17 +176,18 @@ def with_changed_options(stored: Configuration, configuration: Configuration, *,
         if option.name not in configuration.supplied:
             continue
         value, before = configuration.get(option.name), stored.get(option.name)
-        overridden = option.override or option.name in replaced or before == "unknown"  # names
+        overridden = option.override or option.name in replaced
         if option.keep and value != before and not overridden:
             nothing = before is None or before is False or before == ()
-            before_text = flag_text(option.flag, before)
-            hint = "without it; leave it out" if nothing else f"with {before_text}; give {before_text}"
-            raise OptionError(f"cannot use {flag_text(option.flag, value)}: {name} was made {hint}")
+            made_with = "without it" if nothing else f"with {_flag_text(option.flag, before)}"
+            raise OptionError(
+                f"cannot use {_flag_text(option.flag, value)}: {name} was made {made_with}; leave it out"
+            )
         supplied[option.name] = value
     return REGISTRY.from_keywords(**supplied)
 
 
-def flag_text(flag: str, value: object) -> str:
+def _flag_text(flag: str, value: object) -> str:
     """Return a flag with its value as on a command line."""
     if isinstance(value, bool):
         return flag if value else f"no {flag}"
@@ -195,19 +196,10 @@ def flag_text(flag: str, value: object) -> str:
 
 
 def load_model(
-    make: Callable[..., Workspace],
-    source: ModelSource,
-    configuration: Configuration,
-    *,
-    allow_scaled: bool = False,
+    make: Callable[..., Workspace], source: ModelSource, configuration: Configuration
 ) -> tuple[Workspace, State]:
-    """Return the workspace of a model file, and the stored state of the run that saved it.
-
-    With `allow_scaled`, the caller scales numbers and labels like the class that saved the model.
-    """
+    """Return the workspace of a model file, and the stored state of the run that saved it."""
     tree, name = _read(source)
-    if not allow_scaled:
-        _check_unscaled(tree, name)
     workspace = make(configuration=_stored_options(configuration, tree, name=name))
     try:
         workspace.restore(tree["model"])
@@ -216,19 +208,6 @@ def load_model(
         raise
     except (ValueError, ValidationError) as error:  # the file is complete, but forged or of another program
         raise InputError(f"{name} does not fit its own options: {_one_line_message(error)}") from None
-
-
-def _check_unscaled(tree: State, name: str) -> None:
-    """Reject a model of a class that scales numbers and labels, since this caller would not scale them."""
-    api: Any = tree
-    for key in ("run", "api"):
-        api = api.get(key) if isinstance(api, dict) else None
-    if isinstance(api, dict) and isinstance(own := api.get("own"), dict) and "numbers" in own:
-        kind = short_repr(api.get("class")).strip("'")
-        raise InputError(
-            f"{name} is a model of {kind}, which scales numbers and labels: use {kind}.load(…).predict(…) in "
-            "Python"
-        )
 
 
 def _one_line_message(error: Exception) -> str:

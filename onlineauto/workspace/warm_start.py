@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice, product
-from pathlib import Path
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -16,15 +15,11 @@ from onlineauto.automl.decisions import Rotate, Widen
 from onlineauto.automl.search import ConfigState
 from onlineauto.engine.search.journal import entry_of
 from onlineauto.engine.search.lanes import unlearn
-from onlineauto.engine.stream.source import read_blocks
 from onlineauto.errors import OptionError, short_repr
-from onlineauto.explorers.ranking_kernels import LEARNT, Errors
+from onlineauto.explorers.ranking_kernels import LEARNT
 from onlineauto.features.interactions import compile_products, parse_full_names, parse_letters
-from onlineauto.features.layout import StreamLayout
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.formats.options import TEXT, InputOptions, format_of
-from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEIGHT, T, W
+from onlineauto.learners.gradient_kernels import MAX_LABEL, MIN_LABEL, NORM, ORIGIN, WEIGHT, W
 from onlineauto.learners.model import adopt_sizes, apply_penalties, read_cells, write_cells
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.learners.rule import Hyperparameters
@@ -38,7 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.automl.config import Interaction
-    from onlineauto.explorers.ranking_kernels import Exploration
     from onlineauto.learners.gradient_kernels import Model
     from onlineauto.options import Configuration
 
@@ -92,7 +86,7 @@ def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[byt
             raise OptionError(f"the first champion crosses {text}: a search crosses two or three namespaces")
     sorted_names = sorted({*namespaces}.union(*config.elements))
     with workspace.lock:
-        tree, search = Workspace.state(workspace, copy=False), workspace.searching.search
+        tree, search = workspace.state(copy=False), workspace.searching.search
         first = replace(search.candidates[0], config=config, state=ConfigState.LIVE)
         if first.config.kind is not search.candidates[0].config.kind:
             raise OptionError(
@@ -137,8 +131,7 @@ def warm_start(
     """Make the champion of `source` the first champion of a search that has learnt nothing yet.
 
     The champion predicts the same as in `source`, and continues to learn; its challengers start with its
-    weights. Configs that `source` has tried before, and their evidence, are not copied. A model of Vowpal
-    Wabbit knows namespaces by letters; a letter becomes those of `namespaces` that begin with it.
+    weights. Configs that `source` has tried before, and their evidence, are not copied.
 
     Examples
     --------
@@ -152,19 +145,14 @@ def warm_start(
     True
     """
     _check(workspace, source, name)
-    full = {text.encode("utf-8", "surrogateescape") for text in namespaces}
     with source.lock:
-        names = _full_names(source, full)
-        _check_names(source, names, name, is_full=bool(full))
+        names = _full_names(source, (text.encode("utf-8", "surrogateescape") for text in namespaces))
+        _check_wildcards(source, names, name)
         config, champion = _config(workspace, source, sorted(names)), _champion_of(source)
     with workspace.lock:
-        rules = source.name_rules
-        if source.layout.bytewise and not rules and workspace.configuration[FeatureOptions].names == "any":
-            rules = {"names": "unknown"}
-        workspace.follow_names(rules)
+        workspace.follow_names(source.name_rules)
         begin_with(workspace, config, namespaces=names)
         _copy_champion(workspace, champion)
-        workspace.unseen_namespaces = full
 
 
 def challenge(
@@ -185,11 +173,9 @@ def challenge(
     ((b'user', b'page'),)
     """
     _check(workspace, source, name)
-    with workspace.lock:
-        full = workspace.layout.state()["known"] if source.layout.bytewise else ()
     with source.lock:
-        names = _full_names(source, full)
-        _check_names(source, names, name, is_full=bool(full))
+        names = _full_names(source, ())
+        _check_wildcards(source, names, name)
         _check_searched(workspace, source, name)
         config, numbers = _config(workspace, source, sorted(names)), _champion_of(source)
     with workspace.lock:
@@ -210,31 +196,13 @@ def search_from(source: Workspace, configuration: Configuration, *, name: str = 
     stored = [option.name for option in REGISTRY.options if option.keep and option.name in start.supplied]
     options = {option: start.get(option) for option in stored if option not in left}
     options |= {option: configuration.get(option) for option in configuration.supplied}
-    if options.get("names") == "unknown" and format_of(configuration) is not TEXT:
-        options["names"] = "vw"
     workspace = Workspace(configuration=REGISTRY.from_keywords(**options))
-    namespaces = _first_namespaces(workspace.configuration) if source.layout.bytewise else []
-    warm_start(workspace, source, namespaces=namespaces, name=name)
+    warm_start(workspace, source, name=name)
     return workspace
-
-
-def _first_namespaces(configuration: Configuration) -> list[str]:
-    """Return the namespaces of the first block of the input, if that is a file."""
-    layout = StreamLayout(configuration[FeatureOptions])
-    for path in map(Path, configuration[InputOptions].data[:1]):
-        if path.is_file():
-            for block in islice(read_blocks(path, configuration, Diagnostics()), 1):
-                layout.update(block)
-    return [name.decode("utf-8", "surrogateescape") for name in layout.state()["known"]]
 
 
 def _check(workspace: Workspace, source: Workspace, name: str) -> None:
     """Reject models that cannot have the same champion."""
-    if workspace.is_scaled or source.is_scaled:
-        raise OptionError(
-            "the workspace of an AutoMLRegressor or AutoMLClassifier has its own scale of numbers and "
-            "labels, so it cannot share a champion with another model"
-        )
     if not workspace.searching.live_configs.arrays.searching:
         raise OptionError(
             "a warm start needs a model that searches (--automl); to continue with a model unchanged, load it"
@@ -281,18 +249,15 @@ def _check_searched(workspace: Workspace, source: Workspace, name: str) -> None:
             )
 
 
-def _check_names(source: Workspace, names: set[bytes], name: str, *, is_full: bool) -> None:
-    """Reject interactions of letters or wildcards if the full names of namespaces are unknown."""
-    options, letters_only = source.configuration[FeatureOptions], source.layout.bytewise and not is_full
-    crossed = [*options.quadratic, *options.cubic, *options.interactions]
-    unknown = [text for text in crossed if letters_only or (":" in text and not names)]
-    if letters_only and source.searching.live_configs.arrays.searching:
-        unknown = [words_text([letters]) for letters in source.searching.interactions(0)]
-    if unknown:
+def _check_wildcards(source: Workspace, names: set[bytes], name: str) -> None:
+    """Reject interactions of wildcards if the namespaces are unknown."""
+    options = source.configuration[FeatureOptions]
+    wild = [term for term in (*options.quadratic, *options.cubic, *options.interactions) if ":" in term]
+    if wild and not names:
         raise OptionError(
-            f"{name} crosses {unknown[0]!r}, but has not stored the names of its namespaces: in Python, "
-            "warm_start(…, namespaces=[…]) takes them, the command line reads them from the file of -d; "
-            "without a search, the model can be loaded unchanged"
+            f"{name} crosses {wild[0]!r}, where ':' stands for any namespace, but has not stored the names "
+            "of namespaces: in Python, warm_start(…, namespaces=[…]) takes them; without a search, the "
+            "model can be loaded unchanged"
         )
 
 
@@ -347,7 +312,7 @@ def _champion_of(source: Workspace) -> _Champion:
         sums_of_lanes=model.lanes[lanes][:, [NORM, WEIGHT]],
         shared=model.shared.copy(),
         sums=model.sums[0].copy(),
-        explored=int(source.learner.task.exploration.counts[LEARNT] or model.shared[T] or model.sums[0, 1]),
+        explored=int(source.learner.task.exploration.counts[LEARNT]),
         costs=source.learner.task.exploration.costs.copy(),
         errors=source.learner.task.exploration.errors.copy(),
     )
@@ -363,21 +328,6 @@ def _copy_champion(workspace: Workspace, champion: _Champion) -> None:
     exploration = workspace.learner.task.exploration
     exploration.counts[LEARNT], exploration.costs[:] = champion.explored, champion.costs
     exploration.errors[:] = champion.errors
-    if not champion.errors.any():
-        _assume_errors(exploration, *workspace.label_range)
-
-
-def _assume_errors(exploration: Exploration, low: float, high: float) -> None:
-    """Record the lowest and the highest cost once each, both predicted as their mean.
-
-    A model of Vowpal Wabbit, or of an explorer that does not read errors, stores only the range of its costs.
-    """
-    error = (high - low) / 2
-    exploration.errors[[Errors.EVENTS, Errors.RECENT]] = 2
-    exploration.errors[Errors.MEAN] = low + error
-    exploration.errors[[Errors.SQUARES, Errors.RECENT_SQUARES]] = 2 * error * error
-    if exploration.sees_costs:
-        exploration.costs[:] = low, high
 
 
 def _write(workspace: Workspace, numbers: _Champion, lanes: Sequence[int], live: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from copy import deepcopy
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -30,11 +30,11 @@ from onlineauto.engine.stream.source import (
     rules_of,
     with_datasets,
 )
-from onlineauto.engine.stream.validity import check_names, check_rules, first_invalid_event
+from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
-from onlineauto.features.block import NAME_RULES, NAMES
+from onlineauto.features.block import NAMES
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.lines.diagnostics import Diagnostics, json_hint
+from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.event_source import EndlessSource
 from onlineauto.formats.mappings.identities import MOST_NUMBERS, has_new_numbers, numbers_in
 from onlineauto.jit import plan
@@ -50,7 +50,7 @@ from onlineauto.workspace.save_load import check_options, load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import BinaryIO, Unpack
 
     from numpy.typing import NDArray
@@ -73,10 +73,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.predict_only import PredictOnly
     from onlineauto.workspace.predictor import Scored
     from onlineauto.workspace.save_load import ModelSource
-
-
-_ENOUGH: Final = 1000
-"""Number of events after which namespaces without any event are reported."""
 
 
 def make_layout(configuration: Configuration, *, slots: bool) -> StreamLayout:
@@ -152,16 +148,12 @@ class Workspace(Locked):
         An option is unknown, out of range, or contradicts another.
     """
 
-    is_scaled: ClassVar[bool] = False
-    """True for the workspace of a model that scales numbers and labels."""
-
     def __init__(self, configuration: Configuration | str | None = None, **options: Unpack[Options]) -> None:
         configuration = parse_given_options(configuration, **options)
         self.configuration = configuration
         self.kind = kind_of(configuration)
         self.semantics = semantics_of(configuration)
         self.diagnostics, self.position, self.predicts_only = Diagnostics(), Position(), False
-        self.unseen_namespaces: set[bytes] = set()  # declared, see `notice`, and not seen yet
         self.learner = Learner(configuration, kind=self.kind, semantics=self.semantics)
         self.layout = make_layout(configuration, slots=self.learner.task.slots)
         self.searching = Searching(configuration, self.layout, self.learner)
@@ -237,20 +229,28 @@ class Workspace(Locked):
     def name_rules(self) -> Rules:
         """The rule by which the names of this model were made, as blocks have it; empty if unknown."""
         names: Any = {name: self.configuration.get(name) for name in ("names", "name_columns")}
-        return names | {"number_columns": (*self._number_columns,)} if names["names"] in NAME_RULES else {}
+        return names | {"number_columns": (*self._number_columns,)} if names["names"] != "any" else {}
 
     def check_block(self, block: Block, *, learns: bool = False) -> None:
-        """Compare the rules of a block with those of this model; record new ones if it `learns`."""
+        """Compare the rules by which a block was read with those of this model; record new ones if `learns`.
+
+        Raises
+        ------
+        InputError
+            The block was read with other options, or has names of another rule.
+        """
         check_rules(block, self._rules)
         self.follow_names(block.rules, learns=learns)
 
     def follow_names(self, rules: Rules, *, learns: bool = True) -> None:
-        """Record the rule, the identities and the numbers of events, or compare them with the model's."""
-        if rules is self._followed or NAMES.isdisjoint(rules):
-            return
-        if dialect_of(self.configuration) is not NATIVE:
-            if rules.get("names") == "columns":
-                check_names(self.configuration[FeatureOptions].names, "columns")
+        """Record the rule, the identities and the numbers of events, or compare them with those of the model.
+
+        Raises
+        ------
+        InputError
+            The model has names of another rule, or a column is a number in one and a name in the other.
+        """
+        if rules is self._followed or NAMES.isdisjoint(rules) or dialect_of(self.configuration) is not NATIVE:
             return
         with self._lock:
             before = self.configuration
@@ -334,8 +334,6 @@ class Workspace(Locked):
                 yield part, outcomes
                 if problems:
                     raise problems.pop()
-                self.notice(block.namespaces.names, self.position.events)
-            self.notice((), self.position.events, ends=True)
             if isinstance(source, EndlessSource):
                 return
             self.end_pass()
@@ -358,45 +356,19 @@ class Workspace(Locked):
         self.position = Position(self.position.passes, self.position.events + len(part), holdout.counts())
         return part, outcomes, [*too_wide] or [InputError(f"{problems.of_file}{message}")] * bool(message)
 
-    def notice(self, names: Iterable[bytes], n_events: int, *, ends: bool = False) -> None:
-        """Warn once of declared namespaces that no event had; `names` are of new ones, `ends` of a stream."""
-        if not self.unseen_namespaces:
-            return
-        self.unseen_namespaces.difference_update(names)
-        if not self.unseen_namespaces or not n_events or not (ends or n_events >= _ENOUGH):
-            return
-        seen_names = set(self.layout.state()["known"]) - self.unseen_namespaces
-        unseen, present = (
-            ", ".join(sorted(name.decode("utf-8", "backslashreplace") for name in names))
-            for names in (self.unseen_namespaces, seen_names)
-        )
-        self.unseen_namespaces = set()
-        message = f"no event of the first {n_events:,} has the namespace {unseen}, which begin_with or "
-        message += f"warm_start(namespaces=…) names; they have {present}"
-        warnings.warn(message, UserWarning, stacklevel=3)
-
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
 
         Malformed lines are skipped. A warning summarises them, and `diagnostics` lists them.
 
-        Raises
-        ------
-        InputError
-            Like `stream`; or no event of the source could be read.
-
-        Examples
-        --------
         >>> Workspace().fit(["1 |a x", "0 |a y"]).predict("|a x").round(1)
         array([0.5], dtype=float32)
         """
         counts, n_stored = self.diagnostics.counts.copy(), len(self.diagnostics.kept)
-        events = sum(len(block) for block, _ in self.stream(source))
+        for _ in self.stream(source):
+            pass
         if (problems := self.diagnostics.problems_since(counts, n_stored)).total:
-            summary = problems.summary()
-            if not events:
-                raise InputError(f"no event could be read{json_hint(summary)}\n{summary}")
-            warnings.warn(f"{summary}{json_hint(summary)}", UserWarning, stacklevel=2)
+            warnings.warn(problems.summary(), UserWarning, stacklevel=2)
         return self
 
     def end_pass(self) -> None:
@@ -443,7 +415,7 @@ class Workspace(Locked):
         if predicts_only and not self.configuration[RunOptions].testonly:
             raise OptionError(
                 "the model was saved to predict only: load it with --testonly (-t), in Python with "
-                "Workspace.load(…, testonly=True); it cannot learn, be merged or be converted"
+                "testonly=True; it cannot learn, be merged or be converted"
             )
         fresh = type(self)(configuration=self.configuration)
         fresh.predicts_only = predicts_only
@@ -551,13 +523,21 @@ class Workspace(Locked):
             one = self._runner.learn_one(event, reader, self.diagnostics)
             if one is not None:
                 return one.prediction()
-            # a subclass may reject the blocks of other callers
-            prediction = Workspace.learn_block(self, reader.parse_one(event)).one_prediction()
+            prediction = self.learn_block(reader.parse_one(event)).one_prediction()
             self.diagnostics.add(reader.take_problems())
             return prediction
 
     def learn_outcome(self, event: EncodedEvent, action: int) -> tuple[float, bool]:
-        """Learn a decision fast; return its former probability, and whether it surely is no outlier."""
+        """Learn a decision, like `learn` in less time.
+
+        Returns the probability that the model gave the action before, 0 if the event was left out, and
+        whether the event was surely no outlier.
+
+        Raises
+        ------
+        IndexError
+            The event has no such action.
+        """
         with self._lock:
             self.follow_names(self._asked.readers.mapping.read_by)
             one = self._runner.learn_one(event, self._asked.readers.mapping, self.diagnostics)
@@ -576,8 +556,9 @@ class Workspace(Locked):
         """
         with self._lock:
             if self.semantics.notices_predicted:
-                block = self._asked.readers.reader_of(event).parse_one(event)
-                return Workspace.predict_block(self, block).one_prediction()
+                return self.predict_block(
+                    self._asked.readers.reader_of(event).parse_one(event)
+                ).one_prediction()
             return self._asked.predict_event(event, self._runner.predicting())
 
     def predict_each(self, events: Sequence[OneEventLike]) -> list[NDArray[np.float32] | InputError]:
@@ -592,14 +573,27 @@ class Workspace(Locked):
         return results
 
     def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
-        """Return the result of `use` for an event with the scores of its actions; see `interop.explain`."""
+        """Return the result of `use` for an event with the scores of its actions; see `interop.explain`.
+
+        Raises
+        ------
+        OptionError
+            Predictions change this model, as in Vowpal Wabbit (``--vw_exact``).
+        InputError
+            The argument is not exactly one event.
+        """
+        if self.semantics.notices_predicted:
+            raise OptionError("a model of --vw_exact changes when it predicts, as in Vowpal Wabbit")
         with self._lock:
             return use(self._asked.scored(event, self._runner.predicting()))
 
     # -- blocks ----------------------------------------------------------------------------------------
 
     def use_threads(self, n: int) -> None:
-        """Learn blocks with up to `n` threads: with 2, the ensemble follows the live configs on its own."""
+        """Learn blocks with up to `n` threads: with 2, the ensemble follows the live configs on its own.
+
+        No result depends on it.
+        """
         self._runner.in_two = n > 1
 
     def learn_block(self, block: Block, *, holdout: NDArray[np.bool_] | None = None) -> Outcomes:

@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 
 class Choice(msgspec.Struct, frozen=True, eq=False):
-    """The action that was drawn, and the probabilities from which it was drawn. Returned by `AutoML.rank`.
-
-    >>> from onlineauto import AutoML
-    >>> choice = AutoML().rank({"user": "tom"}, {"a7": {"topic": "art"}, "b2": {"topic": "law"}})
-    >>> choice.pmf, choice.action_id == ["a7", "b2"][choice.action]
-    (array([0.5, 0.5], dtype=float32), True)
+    """The action that was drawn, and the probabilities from which it was drawn.
 
     Attributes
     ----------

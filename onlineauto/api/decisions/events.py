@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from onlineauto.api.numbers import as_float
-from onlineauto.errors import EventTypeError, InputError, kind_of, short_repr
-from onlineauto.features.block import DEFAULT
-from onlineauto.formats.mappings.encoded_event import marshal_values
-from onlineauto.formats.mappings.named_event import EVENT_KEYS, refuse_unknown
+from onlineauto.errors import EventTypeError, InputError, short_repr
 from onlineauto.formats.mappings.values import is_missing, plain, whole_number
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-    from onlineauto.workspace.workspace import Workspace
 
 _MOST = (2 - 2**-23) * 2.0**127
 """The largest float32."""
 
 Features: TypeAlias = "Mapping[str, Any]"
 """Features by namespace, as for `onlineauto.interop.from_dicts`."""
-
-COMPARED: Final = 100
-"""Number of the first events of a model whose actions are compared with each other."""
-
-EQUAL_ACTIONS: Final = (
-    "the actions have the same features, so they cannot be told apart: ids are no features, give "
-    "{'article': id}"
-)
 
 Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
 """The features of each action, in a list or by the action's id."""
@@ -41,10 +26,7 @@ Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
 def copy_context(context: Features) -> dict[str, Any]:
     """Return a copy of a context, which the caller may change afterwards."""
     if type(context) is not dict and not isinstance(context, Mapping):
-        row = "; of a frame: frame[columns].iloc[0].to_dict()" if hasattr(context, "shape") else ""
-        raise InputError(
-            f"event: the context is a mapping such as {{'user': 'tom'}}, not {kind_of(context)}{row}"
-        )
+        raise InputError(f"event: the context is a mapping of features, not {type(context).__name__}")
     return context.copy() if type(context) is dict else dict(context)
 
 
@@ -57,77 +39,6 @@ def list_features(actions: Any, *, where: str = "event") -> list[Features]:
             f"{where}: actions are a list or a mapping of features, not {type(actions).__name__}"
         )
     return list(actions.values() if isinstance(actions, Mapping) else actions)
-
-
-def lists_of_actions(actions: Any, n_events: int) -> tuple[list[Actions], int | None]:
-    """Return the actions of each of many events, and the number of actions if one list has those of all."""
-    listed: list[Any] = list_features(actions)
-    if not isinstance(actions, Mapping) and listed and all(map(_may_be_by_id, listed)):
-        raise InputError(
-            "a list of mappings of mappings may have the actions of each event by id, or those of all "
-            "events: give a list of lists, or one mapping of ids for all events"
-        )
-    if isinstance(actions, Mapping) or (listed and all(isinstance(each, Mapping | str) for each in listed)):
-        return [actions if isinstance(actions, Mapping) else listed] * n_events, len(listed)
-    if len(listed) != n_events:
-        raise InputError(
-            f"there are {n_events} contexts, and {len(listed)} lists of actions: give one for each, or a "
-            "list of mappings for all"
-        )
-    return listed, None
-
-
-def _may_be_by_id(action: Any) -> bool:
-    """Return whether what may be the features of an action may also be actions by id."""
-    is_full = isinstance(action, Mapping) and len(action) > 0
-    return is_full and all(isinstance(each, Mapping) for each in action.values())
-
-
-def learnt_columns(
-    rows: Sequence[Features],
-    lists: Iterable[Any],
-    workspace: Workspace,
-    *,
-    of_context: Iterable[str],
-    of_actions: Iterable[str],
-    stacklevel: int,
-) -> list[dict[str, Any]]:
-    """Return the rows of a frame without the columns that a workspace has not learnt as the context.
-
-    The columns of the actions are those in `lists` and `of_actions`, but not those known to be `of_context`.
-    Warn of learnt columns that the frame lacks.
-    """
-    with workspace.lock:
-        layout, encoded = workspace.layout.state(), workspace.search.of_actions
-    learnt = {name.decode("utf-8", "replace") for name in (*layout["known"], *layout["left_out"])}
-    different = {id(actions): actions for actions in lists}  # which may be one list, for all rows
-    actions: Iterable[Any] = chain.from_iterable(map(list_features, different.values()))
-    keys = {*of_actions} | {str(name) for action in actions if isinstance(action, Mapping) for name in action}
-    keys -= {*of_context}
-    # The namespaces of a struct may be those of its fields, so it is not compared.
-    structs = {name for row in rows for name, value in row.items() if isinstance(value, Mapping)}
-    names = {name for row in rows[:1] for name in row if (name or DEFAULT.decode()) in learnt} | structs
-    names -= keys
-    absent = learnt - keys - names - {name.decode("utf-8", "replace") for name in encoded}
-    if rows and absent and not names:
-        raise InputError(
-            f"the frame has no column that was learnt as the context: {', '.join(sorted(absent))}; "
-            f"there are {', '.join(rows[0])}"
-        )
-    if rows and absent and not structs:
-        text = f"the frame lacks columns that were learnt: {', '.join(sorted(absent))}"
-        warnings.warn(text, UserWarning, stacklevel=stacklevel)
-    return [{name: value for name, value in row.items() if name in names} for row in rows]
-
-
-def are_equal(actions: Sequence[Features]) -> bool:
-    """Return whether there are several actions, all with the same features; False if some are unusual types.
-
-    >>> are_equal([{}, {}]), are_equal([{"article": 1}, {"article": True}]), are_equal([{}])
-    (True, False, False)
-    """
-    first = marshal_values((actions[0],)) if len(actions) > 1 else None
-    return first is not None and all(marshal_values((action,)) == first for action in actions[1:])
 
 
 def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int:
@@ -171,14 +82,17 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
 
 
 def logged_event(event: object, number: int) -> tuple[Mapping[str, Any], str]:
-    """Return an event of `AutoML.fit` as a mapping for `from_dicts`, and what its label lacks, or ""."""
+    """Return an event of `AutoML.fit` as a mapping for `from_dicts`, and what its label lacks, or "".
+
+    It may have ``reward`` in place of ``cost``, ``action`` in place of ``chosen``, and actions by id. If the
+    cost or reward, the action or the probability is missing, the event has no label.
+    """
     where = f"event {number}"
     if not isinstance(event, Mapping):
         type_name = type(event).__name__
         raise EventTypeError(f"{where}: an event is a mapping, a text or a Block, not {type_name}")
     if "actions" not in event:
         raise InputError(f"{where}: it has no actions, of which a decision takes one")
-    refuse_unknown(event, (*EVENT_KEYS, "reward"), where, "an event")
     mapping = dict(event)
     actions = mapping["actions"]
     mapping["actions"] = list_features(actions, where=where)

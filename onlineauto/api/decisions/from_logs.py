@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
-
 from onlineauto.api.base import AutoModel, hide_class_name
-from onlineauto.api.decisions.events import COMPARED, EQUAL_ACTIONS, are_equal, logged_event
+from onlineauto.api.decisions.events import logged_event
 from onlineauto.api.decisions.joining import Joined
-from onlineauto.api.feed import check_frame, count_of
-from onlineauto.api.tables import LearntColumns, names_of_columns
+from onlineauto.api.feed import count_of, refuse_names
+from onlineauto.api.tables import is_frame, names_of_columns
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
-from onlineauto.interop.datasets import decisions_in, is_arrow, listed
+from onlineauto.interop.datasets import decisions_in, is_arrow
 from onlineauto.interop.frames import from_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Self
 
     from onlineauto.api.decisions.events import Features
-    from onlineauto.api.feed import Events
     from onlineauto.interop.datasets import Names
 
 
@@ -34,16 +30,6 @@ class FromLogs(AutoModel):
     """A contextual bandit that learns from logs."""
 
     _measure: ClassVar[str] = "reward"
-    _table_call = "fit_table(table, actions=…, probability=…, reward=…), or cost in place of reward"
-    _left_to_compare: int = COMPARED
-
-    def __init__(self, options: Mapping[str, Any], *, begin_with: Sequence[str] = ()) -> None:
-        super().__init__(options, begin_with=begin_with)
-        self._begin_names()
-
-    def _begin_names(self) -> None:
-        self._context_names = LearntColumns(kind="the context")
-        self._action_names = LearntColumns(kind="actions")
 
     @property
     def _default_reward(self) -> float | None:
@@ -58,21 +44,24 @@ class FromLogs(AutoModel):
         """
         return -self.average_loss
 
-    def fit(self, events: Events, *, progress: bool | None = None) -> Self:
-        r"""Learn from logged events, and return self; `fit_table` learns frames, datasets and Parquet.
-
-        Parameters
-        ----------
-        events : iterable, path, bytes or binary file
-            An iterable of mappings, texts or blocks; or a file of text, JSON or dsjson. A mapping has
-            ``context``, ``actions``, ``chosen``, ``probability``, and ``reward`` or ``cost``.
-        progress : bool, optional
-            Whether to display a bar; by default on a terminal and in a notebook.
-
-        Raises
-        ------
-        InputError
-            An event is invalid, the source is a table, or nothing was learnt.
+    def fit(
+        self,
+        source: Any,
+        y: object = None,
+        *,
+        context: Names | None = None,
+        actions: str | Names | None = None,
+        event: str | None = None,
+        choices: Sequence[Any] | Mapping[Any, Features] | None = None,
+        reward: str | None = None,
+        cost: str | None = None,
+        probability: str | None = None,
+        weight: str | None = None,
+        sample_weight: object = None,
+        columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        r"""Learn from logged events, and return self.
 
         Examples
         --------
@@ -85,85 +74,40 @@ class FromLogs(AutoModel):
         >>> AutoML().fit([event | {"chosen": 0, "reward": 1, "probability": 0.5}] * 100).events
         100
         """
-        before = self._context_names.same
-        self._fit(events, progress=progress)
-        if self._context_names.same == before:  # the events were texts or blocks
-            self._forget_names()
-        return self
-
-    def fit_table(
-        self,
-        table: Any,
-        *,
-        actions: str | Names | None = None,
-        probability: str | None = None,
-        reward: str | None = None,
-        cost: str | None = None,
-        context: Names | None = None,
-        event: str | None = None,
-        choices: Sequence[Any] | Mapping[Any, Features] | None = None,
-        weight: str | None = None,
-        columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
-        progress: bool | None = None,
-    ) -> Self:
-        """Learn from a table of logged events, and return self.
-
-        Parameters
-        ----------
-        table : frame, dataset, path or list of paths
-            A frame of pandas, polars or Arrow; a dataset of pyarrow; Parquet: files, a folder or a pattern.
-        actions, probability, reward, cost, context, event, choices, weight : optional
-            Columns of the table, as for `onlineauto.interop.from_frame`. A frame needs `actions`,
-            `probability`, and `reward` or `cost`; by default, the columns of a dataset are inferred.
-        columns : path or mapping, optional
-            The roles of the columns of a dataset, in place of their names.
-        progress : bool, optional
-            Whether to display a bar; by default on a terminal and in a notebook.
-
-        Raises
-        ------
-        InputError
-            A row is invalid, a column is missing, the source is no table, or nothing was learnt.
-
-        Examples
-        --------
-        >>> import polars
-        >>> from onlineauto import AutoML
-        >>> log = polars.DataFrame({"user": ["tom", "ann"], "arm": ["a", "b"], "r": [1, 0], "p": [0.5, 0.5]})
-        >>> AutoML().fit_table(log, actions="arm", probability="p", reward="r").events
-        2
-        """
+        if y is not None or sample_weight is not None:
+            name = "y" if y is not None else "sample_weight"
+            raise InputError(
+                f"{name}: a bandit learns decisions, fit(frame, actions=…, reward=…, probability=…, "
+                "weight=…), where these name columns; AutoMLRegressor and AutoMLClassifier have fit(X, y, "
+                "sample_weight=…)"
+            )
         named: dict[str, Any] = {"context": context, "actions": actions, "event": event, "choices": choices}
         named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
-        if is_arrow(table):
-            source = decisions_in(table, columns, **named)
-            self._fit(source, progress=progress)
-            if (described := source.roles) is not None:
-                groups = [described.action] if described.action else described.actions
-                self._learn_names(described.context, groups, described.choices)
+        if is_frame(source) and columns is None:
+            if actions is None or probability is None or (reward is None) == (cost is None):
+                raise InputError(
+                    "a frame needs the names of its columns: fit(frame, actions=…, reward=…, probability=…), "
+                    f"or cost in place of reward; there are {', '.join(names_of_columns(source))}"
+                )
+            if not source.shape[0]:
+                raise InputError("nothing was learnt: the frame has no rows")
+            features, problems = self._workspace.configuration[FeatureOptions], Diagnostics()
+            blocks = from_frame(
+                source,
+                **named,
+                problems=problems,
+                hash=features.hash,
+                hash_seed=features.hash_seed,
+                name_columns=features.name_columns,
+            )
+            n_events = source.shape[0] if event is None else None
+            self._fit(blocks, progress=progress, n_events=n_events, problems=problems)
             return self
-        check_frame(table, columns, table_call=self._table_call)
-        if actions is None or probability is None or (reward is None) == (cost is None):
-            names = ", ".join(names_of_columns(table))
-            raise InputError(f"a frame needs the names of its columns: {self._table_call}; there are {names}")
-        if not table.shape[0]:
-            raise InputError("nothing was learnt: the frame has no rows")
-        features, problems = self._workspace.configuration[FeatureOptions], Diagnostics()
-        blocks = from_frame(
-            table,
-            **named,
-            problems=problems,
-            hash=features.hash,
-            hash_seed=features.hash_seed,
-            name_columns=features.name_columns,
-        )
-        n_events = table.shape[0] if event is None else None
-        self._fit(blocks, progress=progress, n_events=n_events, problems=problems)
-        if context is None:
-            roles = (probability, reward, cost, event, weight, *listed(actions))
-            taken = {str(role) for role in roles if role is not None}
-            context = [name for name in names_of_columns(table) if name not in taken]
-        self._learn_names(context, [actions] if isinstance(actions, str) else actions, choices)
+        if is_arrow(source):
+            self._fit(decisions_in(source, columns, **named), progress=progress)
+            return self
+        refuse_names(source, {**named, "columns": columns})
+        self._fit(source, progress=progress)
         return self
 
     def join(
@@ -191,7 +135,6 @@ class FromLogs(AutoModel):
         default = self._default_reward if default_reward is None else default_reward
         joined = Joined(log, rewards, default_reward=default)
         before = self.events
-        self._forget_names()
         self._fit(joined.file(), progress=progress, text_format="dsjson", problems=joined.problems)
         if joined.unmatched:
             warnings.warn(
@@ -212,48 +155,4 @@ class FromLogs(AutoModel):
         event, lacking = logged_event(item, number)
         if lacking:
             problems.locate(ProblemCode.NO_LABEL, number + 1, lacking)
-        if self._left_to_compare:
-            self._compare(event["actions"])
-        if not lacking and event["actions"] and isinstance(event.get("context"), Mapping):
-            self._context_names.note(event["context"])
-            self._note_actions(event["actions"])
         return event
-
-    def _learn_names(self, context: Iterable[str], actions: Iterable[str], choices: object) -> None:
-        """Note the names of the contexts and the actions of a table; `choices` may have features."""
-        self._context_names.learn_names(frozenset(map(str, context)))
-        sets = {frozenset(map(str, actions))}
-        if isinstance(choices, Mapping):
-            sets = {frozenset(map(str, features)) for features in choices.values()}
-        if len(sets) == 1:
-            self._action_names.learn_names(*sets)
-        else:
-            self._action_names.forget_names()
-
-    def _note_actions(self, actions: Sequence[Any]) -> None:
-        """Count the names of the actions of a learnt event, if all have the same."""
-        if all(isinstance(action, Mapping) and action.keys() == actions[0].keys() for action in actions):
-            self._action_names.note(actions[0])
-        else:
-            self._action_names.forget_names()
-
-    def _forget_names(self) -> None:
-        """Stop comparing names, because those of the events were not read."""
-        self._context_names.forget_names()
-        self._action_names.forget_names()
-
-    def _extra_state(self) -> dict[str, Any]:
-        return {"names": {"context": self._context_names.state(), "actions": self._action_names.state()}}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._begin_names()
-        names = msgspec.convert(state.get("names", {}), dict[str, Any])
-        self._context_names.restore(names.get("context", {}))
-        self._action_names.restore(names.get("actions", {}))
-
-    def _compare(self, actions: Sequence[Features]) -> None:
-        """Warn, once for a model, if the actions of one of its first events have the same features."""
-        self._left_to_compare = max(self._left_to_compare - 1, 0)
-        if are_equal(actions):
-            self._left_to_compare = 0
-            warnings.warn(EQUAL_ACTIONS, UserWarning, stacklevel=4)

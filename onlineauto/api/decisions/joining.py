@@ -90,7 +90,10 @@ class Joined:
         return cast("BinaryIO", EventFile(iter(self), multiline=False, name=name_of(self._log)))
 
     def _late_costs(self, log: str | os.PathLike[str]) -> dict[str, float]:
-        """Return the costs of rewards that follow their decisions in a log; the first reward counts."""
+        """Return the costs for the rewards that follow the decisions in a log.
+
+        Of several rewards for one decision, the first counts.
+        """
         costs: dict[str, float] = {}
         lines = enumerate(lines_in(log), 1)
         while True:

@@ -24,7 +24,6 @@ class ClusterJob(Protocol):
     Two members are optional. A method ``stop`` is called when the cluster ends before the job. If workers
     leave with a delay, a property ``resources_in_use`` returns the numbers of workers and servers that the
     job still occupies; their resources are not allocated to other jobs until then.
-    `Cluster` has an example.
     """
 
     @property

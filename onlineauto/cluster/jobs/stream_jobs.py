@@ -158,7 +158,7 @@ class RunJob(_LearningJob):
 
     With a `model`, the job survives a crash: the run is saved every `save_every` events, at each pause, when
     it is stopped, and at its end. A job of ``Run.resume(model, source)`` continues after the last save, with
-    the same result as an uninterrupted run. `StreamJob` has an example.
+    the same result as an uninterrupted run.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class RunJob(_LearningJob):
 
 
 class StreamJob(_LearningJob):
-    r"""Learns a stream in partitions, with the workers and merge servers that the cluster allocates.
+    """Learns a stream in partitions, with the workers and merge servers that the cluster allocates.
 
     The result does not depend on their numbers, which change between rounds. Without a worker, the job
     ends all workers, and keeps the model and its place in the stream; so any source can wait.
@@ -217,15 +217,6 @@ class StreamJob(_LearningJob):
     With a `model`, the job survives a crash: the run is saved every `save_every` events, when it waits, when
     it is stopped, and at its end. A job with the workspace and the `stored` state of that file continues
     after the last save. If `partitions` and `schedule` are the same, so is the result.
-
-    >>> from onlineauto import Workspace
-    >>> from onlineauto.cluster import Cluster
-    >>> job = StreamJob(Workspace(live_configs=2), b"1 |a x\n" * 1000, partitions=2)
-    >>> cluster = Cluster("fair", slot=0.1, capacity={"CPU": 2})
-    >>> name = cluster.submit(job)
-    >>> cluster.run()
-    >>> job.workspace.predict("|a x").round(1)
-    array([1.], dtype=float32)
 
     Parameters
     ----------

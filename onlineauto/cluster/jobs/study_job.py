@@ -69,12 +69,6 @@ class StudyJob:
     A removed worker first ends its current job; an added worker begins at once. Work is measured in units of
     resource.
 
-    >>> from onlineauto.tune import Float, Study
-    >>> study = Study({"rate": Float(0, 1)}, "fifo", max_resource=9, max_trials=5)
-    >>> job = StudyJob(study, "train_module:train", worker={"CPU": 2}, most_workers=4)
-    >>> job.progress()  # units of resource: done, and in total
-    (0, 45)
-
     Parameters
     ----------
     study : Study

@@ -32,10 +32,6 @@ class Guarded(ClusterPolicy):
     records. `by` decides before the first comparison, and while the 95 % interval of the ratio of completion
     times contains 1.
 
-    >>> from onlineauto.cluster import Fair, MarginalGain
-    >>> Guarded(MarginalGain(), by=Fair()).trusted  # until `judge` has compared them
-    False
-
     Parameters
     ----------
     policy, by : Policy

@@ -61,7 +61,7 @@ def read_arrays(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp:
-    """Settings of the imitation of a teacher. Passed to `Learned.warm_up`.
+    """Settings of the imitation of a teacher.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class WarmUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Improving:
-    """Settings of the reinforcement learning of a policy. Passed to `Learned.improve` and `Learned.live`.
+    """Settings of the reinforcement learning of a policy.
 
     Attributes
     ----------

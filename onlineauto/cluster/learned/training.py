@@ -298,8 +298,8 @@ class _Sampling(ClusterPolicy):
 class Learner:
     """Improves a policy by the progress of jobs in slots: an actor and a critic, with replay.
 
-    The critic estimates the expected progress of each job in this slot. The reward of a slot is a sum over
-    jobs, and so is the value; each job trains its own part of the value.
+    The critic estimates the value of partial allocations: the expected progress of each job in this slot. The
+    reward of a slot is a sum over jobs, and so is the value; each job trains its own part of the value.
     """
 
     def __init__(self, policy: Learned, settings: Improving, *, seed: int) -> None:

@@ -51,7 +51,11 @@ _RISE, _GAIN = 3.0, 1.0
 
 
 class ChangeTest:
-    """Compares the losses of each round with those before it; after a change one learner continues."""
+    """Compares the losses of each round with those of the last rounds; after a change one learner continues.
+
+    All chunks of a round begin from the same base, so then a round adapts no further than one chunk.
+    `begin` is the event at which the last change was detected; the lengths of rounds are counted from there.
+    """
 
     def __init__(self, begin: int = 0, rounds: Sequence[Sequence[float]] = ()) -> None:
         self.begin = begin
@@ -108,7 +112,7 @@ class RoundSchedule(NamedTuple):
     head: int = 32  # the first events of each later round, which the coordinator learns
     shortest: int = 1024  # a round is at least so long,
     longest: int = 32768  # and at most so long for each partition;
-    growth: int = 8  # in between, a round is this part of all events before it
+    growth: int = 16  # in between, a round is this part of all events before it
 
     def plan(self, done: int, partitions: int) -> tuple[int, int]:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""
@@ -205,7 +209,10 @@ class Coordinator:
         self._take(ends, merged)
 
     def take_shares(self, ends: Sequence[ChunkEnd], shares: Sequence[SentState]) -> None:
-        """Take what servers have merged into the model; workers receive it from the servers."""
+        """Take what servers have merged into the model.
+
+        Workers receive it from the servers, so it is no change of the next base.
+        """
         merged = join_shares(self.workspace, shares)
         for name, part in merged.tables.items():
             self._tracked.rebase(name, part)

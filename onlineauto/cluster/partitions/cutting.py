@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+def cut_block(block: Block, begin: int, end: int) -> Block:
+    """Return a copy of the events [begin, end) of a block, with only their records."""
+    return join_blocks([block.head(end).tail(begin)])
+
+
 def join_blocks(blocks: Sequence[Block]) -> Block:
     """Return one block with copies of the events of consecutive blocks of a stream."""
     first = blocks[0]

@@ -101,7 +101,11 @@ def _names_to_tree(namespaces: Namespaces) -> Any:
 
 
 def _names_of(tree: Any, namespaces: Namespaces) -> Namespaces:
-    """Return `namespaces`, those of the last chunk, with the further names of a tree, if they still hold."""
+    """Return `namespaces`, those of the last chunk, with the further names of a tree, if they still hold.
+
+    They hold if the names of the tree begin with them. Otherwise the names have other numbers, as in another
+    file, and the namespaces are new ones.
+    """
     names, hashes = tree
     n_known = len(namespaces)
     if names[:n_known] != namespaces.names or hashes[:n_known] != namespaces.hashes:

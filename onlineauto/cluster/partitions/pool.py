@@ -1,6 +1,7 @@
 """``Pool``: workers that learn the chunks of a round: threads of this process or, as a `Crew`, others.
 
-A chunk of a worker that dies is learnt again: an end is merged only when it is complete, and only once.
+A worker outside this process that dies is replaced, and its chunk is learnt again from the same base: an end
+is merged only when it is complete, and only once.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ class Pool(Protocol):
     def merge(
         self, coordinator: Coordinator, ends: Sequence[ChunkEnd], meanwhile: Callable[[], object] = _nothing
     ) -> None:
-        """Merge the first ends of the last round into the coordinator's model."""
+        """Merge the first ends of the last round into the coordinator's model.
+
+        `meanwhile` is called while threads or servers merge.
+        """
 
     def resize(self, n: int, servers: int = 0) -> None:
         """Have `n` workers from the next round on, and as many merge servers as soon as they are ready."""
@@ -144,7 +148,11 @@ class ThreadPool:
 
 
 class RemoteWorker:
-    """A worker outside this process, whose methods take and return the trees of messages."""
+    """A worker outside the coordinator's process.
+
+    Each method is that of a message, takes the trees of messages, and returns a plain answer and the trees
+    that are sent with it.
+    """
 
     def __init__(self, command: str) -> None:
         self._worker, self._namespaces = Worker(REGISTRY.parse(command)), Namespaces()

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 _SCHEDULE = RoundSchedule(alone=8192, longest=65536 // PARTITIONS)
-"""Fewer events than of files are learnt alone, since a service learns in rounds while it is far behind."""
+"""Fewer events than of files are learnt alone, since a service learns in rounds while it is far behind.
+Rounds are as long as in earlier versions, so that a file of rounds means the same."""
 
 
 class BlockRounds:

@@ -18,7 +18,6 @@ from onlineauto.cluster.partitions.text_file import (
     estimated_events,
     text_paths,
 )
-from onlineauto.cluster.partitions.worker import one_blas_thread
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import locate_outliers
@@ -79,14 +78,9 @@ def check_partitioned(configuration: Configuration, flag: str = "--workers") -> 
 
 
 class PartitionedRun(Run):
-    r"""A run that learns each round of its stream in partitions, with workers.
+    """A run that learns each round of its stream in partitions, with workers.
 
     The result depends on the number of partitions, and not on the number of workers.
-
-    >>> from onlineauto import Workspace
-    >>> run = PartitionedRun(Workspace(live_configs=2), b"1 |a x\n" * 1000, workers=2, partitions=2)
-    >>> run.step(), run.workspace.predict("|a x").round(1)
-    (1000, array([1.], dtype=float32))
 
     Parameters
     ----------
@@ -257,9 +251,8 @@ class PartitionedRun(Run):
         All blocks of a round are counted and passed to the sinks before the first is returned, so that a
         checkpoint between two of them has the whole round. If the workers fail, it has the head alone.
         """
-        with one_blas_thread():
-            while not self._ready and not self._ended:
-                self._learn_round()
+        while not self._ready and not self._ended:
+            self._learn_round()
         self.count_passes()
         return self._ready.popleft() if self._ready else None
 
@@ -387,7 +380,10 @@ class PartitionedRun(Run):
         return n
 
     def _learn_again(self, ends: list[ChunkEnd]) -> None:
-        """Learn the events of `ends` in this process, since the stream seems to have changed before them."""
+        """Learn the events of `ends` in this process, because the stream seems to have changed before them.
+
+        If one learner loses less, there was a change, and the next events are learnt like the first ones.
+        """
         change, outcomes, begin = self._coordinator.change, list[Outcomes](), self.workspace.position.events
         missing = sum(len(end.outcomes) for end in ends)
         while missing > 0 and (blocks := self._read(min(missing, PIECE))):
@@ -397,7 +393,10 @@ class PartitionedRun(Run):
             change.confirm(begin, outcomes, [end.outcomes for end in ends])
 
     def _hand_out(self, parts: list[tuple[Block, Outcomes]], rows: list[str] | None = None) -> None:
-        """Count learnt blocks, pass them to the sinks, and have them returned next."""
+        """Count learnt blocks, pass them to the sinks, and have them returned next.
+
+        If they are counted already, `rows` are those of the progress table.
+        """
         position = self.workspace.position
         n_events = sum(len(part) for part, _ in parts)
         self.workspace.position = position._replace(events=position.events + n_events)
@@ -461,7 +460,10 @@ class PartitionedRun(Run):
                 self._file.look_ahead(sum(self._coordinator.plan(done)))
 
     def _read(self, n: int) -> list[Block]:
-        """Return blocks with the next `n` events, or with those that are left."""
+        """Return blocks with the next `n` events, or with those that are left.
+
+        An empty block of a source says that the events before it should be learnt now.
+        """
         assert self._blocks is not None
         self._is_cut = False
         while (missing := n - sum(map(len, self._left))) > 0 and self._error is None:

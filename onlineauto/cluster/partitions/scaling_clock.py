@@ -60,7 +60,10 @@ class ScalingClock:
         return not self._waiting
 
     def confirm(self, node: str, start: int, version: int) -> bool:
-        """Take a node's answer to `start`, at `version`; return False if the clock has moved."""
+        """Take a node's answer to a broadcast of `start`, at `version`; return False if the clock has moved.
+
+        An answer to an earlier clock, a second one, or that of a removed node has no effect.
+        """
         if start != self.start or node not in self._waiting:
             return True
         self._timings[node] = self._timings[node]._replace(version=version)

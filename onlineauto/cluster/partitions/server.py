@@ -1,4 +1,8 @@
-"""Merge server: owns blocks of a model, and merges what the chunks of a round have changed in them."""
+"""Merge server: owns blocks of a model, and merges what the chunks of a round have changed in them.
+
+A server has a whole base, but for the cells that others own. So a server that dies is replaced by one that
+receives the coordinator's full base.
+"""
 
 from __future__ import annotations
 

@@ -67,7 +67,19 @@ class _Plan(NamedTuple):
 
 
 class Servers(Generic[W, Sent]):
-    """The merge servers of a pool: `n` are requested, and `owners` has the server of each block."""
+    """The merge servers of a pool.
+
+    Attributes
+    ----------
+    n : int
+        The requested number of servers.
+    shares : list
+        What the servers have merged of the last round, as messages for workers.
+    owners : dict
+        The server of each block.
+    pauses : list of float
+        The seconds that each change of owners has stopped the rounds.
+    """
 
     def __init__(self, crew: Crew[W, int], transport: Transport[W, Sent]) -> None:
         self.n = 0
@@ -104,7 +116,10 @@ class Servers(Generic[W, Sent]):
     def scale(
         self, coordinator: Coordinator, confirm: Callable[[int], Iterator[tuple[str, int, float]]]
     ) -> None:
-        """Bring the number of servers nearer to `n` between two rounds; `confirm` tells workers of it."""
+        """Bring the number of servers nearer to the requested one, between two rounds.
+
+        `confirm` tells workers the version of a change, and yields name, version and seconds of each answer.
+        """
         now = time.perf_counter()
         self._begun, self._round_time = now, max(now - self._begun, 1e-6)
         coordinator.owners = self.owners
@@ -311,7 +326,10 @@ class Servers(Generic[W, Sent]):
         return [results[job] for job in jobs]
 
     def _take_messages(self, seconds: float | None = None) -> list[tuple[_Job, Any]]:
-        """Return each ended job with its answer and outputs, which are None if the server has died."""
+        """Wait for messages of servers; return each job that has ended, with its answer and outputs.
+
+        They are None if the server has died.
+        """
         ended = list[tuple[_Job, Any]]()
         for node, number, message in self._crew.wait(seconds) if self._crew.busy else ():
             job = self._jobs.pop(number)

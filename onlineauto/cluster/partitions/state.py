@@ -1,4 +1,8 @@
-"""The state that learning changes, as plain arrays by name: how it is read, copied and sent."""
+"""The state that learning changes, as plain arrays by name: how it is read, copied and sent.
+
+Tables are large and change in few cells, so only the changed cells are part of a `SentState`. All other
+arrays are small: their used part is copied in full.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,10 @@ ENSEMBLE = "ensemble"
 
 
 class TableCells(NamedTuple):
-    """Changed cells of a table: their indices, and their numbers in each of its arrays."""
+    """Changed cells of a table: their indices, and their numbers in each of its arrays.
+
+    In a message of or to a merge server, also actions of a member that is a regression, and their statistics.
+    """
 
     rows: NDArray[np.int64]
     values: tuple[NDArray[Any], ...]
@@ -59,7 +66,10 @@ def records_of(workspace: Workspace) -> dict[str, Any]:
 
 
 def records_of_ensemble(ensemble: Ensemble, of: Collection[str] | None = None) -> dict[str, Any]:
-    """Return the records of an ensemble that learning changes, by the prefix of their arrays."""
+    """Return the records of an ensemble that learning changes, by the prefix of their arrays.
+
+    `of` names members; None for all.
+    """
     if not ensemble.on:
         return {}
     states = states_of(ensemble)
@@ -83,7 +93,11 @@ def arrays_to_send(records: Mapping[str, Any]) -> Arrays:
 def rebuild_ensemble(
     ensemble: Ensemble, arrays: Mapping[str, NDArray[Any]], of: Collection[str] | None = None
 ) -> Ensemble:
-    """Return an ensemble with such arrays in place of its own; others are shared."""
+    """Return an ensemble with such arrays in place of its own; others are shared.
+
+    A regression whose statistics are among the arrays becomes `Settled`. `of` names the members that have
+    arrays; None for all.
+    """
     changed = {
         prefix: _settled(rebuild(record, prefix, arrays), prefix, arrays)
         for prefix, record in records_of_ensemble(ensemble, of).items()
@@ -115,7 +129,10 @@ def dense_arrays(workspace: Workspace) -> Arrays:
 
 
 def settled_arrays(workspace: Workspace, base: Mapping[str, NDArray[Any]]) -> Arrays:
-    """Return copies of the small arrays, but of regressions the statistics of least squares."""
+    """Return copies of the small arrays, but of regressions the statistics of least squares.
+
+    Members whose arrays are those of the base are left out, like most that rest.
+    """
     arrays = dense_arrays(workspace)
     settled: Arrays = {}
     ensemble = workspace.searching.live_configs.arrays.ensemble

@@ -95,7 +95,11 @@ class TextFile:
         self._is_ended = False  # what is written later is not read
 
     def look_ahead(self, n: int, *, to_end: bool = False) -> None:
-        """Find the ends of the next `n` events; with `to_end`, the last event may end with the file."""
+        """Find the ends of the next `n` events.
+
+        If the file has fewer, `to_end` says whether it ends here, so that a last event is complete. Otherwise
+        the rest of this event, and others, may be written until they are taken.
+        """
         ends, left = [self._ends], n - len(self._ends)
         try:
             while left > 0 and not self._is_ended and (lines := self._lines_from(self._scanned)):
@@ -398,7 +402,10 @@ def _opened(path: str) -> tuple[io.FileIO, os.stat_result]:
 
 
 def _opened_part(part: TextPart) -> io.FileIO:
-    """Return the file of a part, or a copy of it on another machine."""
+    """Return the file of a part, or a copy of it on another machine.
+
+    A file that grows has the same number, and a copy the same size and time.
+    """
     file, state = _opened(part.path)
     is_copy = (state.st_size, state.st_mtime_ns) == (part.size, part.modified)
     if not is_copy and (state.st_ino != part.inode or state.st_size < part.end):

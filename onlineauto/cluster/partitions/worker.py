@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence  # noqa: TC003
-from contextlib import ExitStack
 from functools import cache
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np  # noqa: TC002
@@ -41,7 +39,11 @@ _LEVELS = ("live.levels", "ensemble.test.level")
 
 
 class Base(NamedTuple):
-    """The state from which all workers of a round learn."""
+    """The state from which all workers of a round learn.
+
+    If a worker has the base before it (`version` - 1), the changes are enough; otherwise it needs `state` of
+    version 0: all cells that differ from a new model's.
+    """
 
     version: int
     since: int  # the version that a worker must have; 0 is a new model
@@ -66,31 +68,10 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _OneThread:
-    """Limits linear algebra to one thread from the first of overlapping uses to the end of the last one."""
-
-    def __init__(self) -> None:
-        self._lock, self._uses, self._limit = Lock(), 0, ExitStack()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._uses:
-                self._limit.enter_context(_blas().limit(limits=1, user_api="blas"))
-            self._uses += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._uses -= 1
-            if not self._uses:
-                self._limit.close()
-
-
-_ONE_THREAD = _OneThread()
-
-
-def one_blas_thread() -> AbstractContextManager[None]:
+def one_blas_thread() -> AbstractContextManager[object]:
     """Return a context with one thread of linear algebra, because bits depend on their number."""
-    return _ONE_THREAD
+    limit: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
+    return limit
 
 
 class Worker:

@@ -24,11 +24,6 @@ class Fair(ClusterPolicy):
     The dominant share of a job is the largest part that it has of any resource. `Fair` needs no knowledge of
     the jobs. It allocates everything, even if more workers make a job slower.
 
-    >>> from onlineauto.cluster import Row, Situation, allocate
-    >>> jobs = [Row(kind="study", age=0, done=0, remaining=left) for left in (90, 10)]
-    >>> allocate(Fair(), Situation.of(jobs, {"CPU": 6}, places=2)).workers
-    array([[3, 3]])
-
     Source: Ghodsi et al., *Dominant resource fairness*, NSDI 2011.
     """
 
@@ -56,11 +51,6 @@ class AskedBundles(ClusterPolicy):
 
 class Fifo(AskedBundles):
     """Serve jobs in the order of their arrival; each gets `asked` bundles.
-
-    >>> from onlineauto.cluster import Row, Situation, allocate
-    >>> jobs = [Row(kind="study", age=0, done=0, remaining=left) for left in (90, 10)]
-    >>> allocate(Fifo(asked=4), Situation.of(jobs, {"CPU": 6}, places=2)).workers
-    array([[4, 2]])
 
     Parameters
     ----------
@@ -93,12 +83,6 @@ class _ModelledBundles(Modelled, AskedBundles):
 class Srtf(_ModelledBundles):
     """Serve the shortest remaining time first; each job gets `asked` bundles.
 
-    >>> from onlineauto.cluster import Row, Situation, Speeds, allocate
-    >>> jobs = [Row(kind="study", age=0, done=0, remaining=left) for left in (90, 10)]
-    >>> policy = Srtf(Speeds({"study": [1, 0, 0, 0, 0]}), asked=4)
-    >>> allocate(policy, Situation.of(jobs, {"CPU": 6}, places=2)).workers
-    array([[2, 4]])
-
     Parameters
     ----------
     speeds : Speeds, optional
@@ -116,12 +100,6 @@ class Srtf(_ModelledBundles):
 
 class Tetris(_ModelledBundles):
     """Pack jobs: a high score for demands that align with the free resources, and for little remaining time.
-
-    >>> from onlineauto.cluster import Row, Situation, Speeds, allocate
-    >>> jobs = [Row(kind="study", age=0, done=0, remaining=left) for left in (90, 10)]
-    >>> policy = Tetris(Speeds({"study": [1, 0, 0, 0, 0]}), asked=4)
-    >>> allocate(policy, Situation.of(jobs, {"CPU": 6}, places=2)).workers
-    array([[2, 4]])
 
     Source: Grandl et al., *Multi-resource packing for cluster schedulers*, SIGCOMM 2014.
 

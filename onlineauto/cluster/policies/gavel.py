@@ -42,7 +42,7 @@ def time_shares(rates: Floats, gpus: Floats, capacity: Floats, objective: str) -
     cost = np.append(-rates.ravel(), 0.0)
     if objective == "fair":
         speed = rates / np.maximum(isolated_speed(rates, gpus, capacity), 1e-300)[:, None]
-        speeds = sparse.block_diag([sparse.coo_array(-row[None, :]) for row in speed])
+        speeds = sparse.block_diag([-row[None, :] for row in speed])
         limits.append(sparse.hstack([speeds, np.ones((jobs, 1))]))
         bounds.append(np.zeros(jobs))
         cost = np.append(np.zeros(jobs * kinds), -1.0)
@@ -65,7 +65,6 @@ class Gavel(GpuPolicy):
     """Give each job the time on each kind of GPU that a linear program allots to it.
 
     Jobs are rigid. In each round, jobs are served in the order of allotted share / received share.
-    `replay` has an example.
 
     Source: Narayanan et al., *Heterogeneity-aware cluster scheduling policies for deep learning workloads*,
     OSDI 2020.

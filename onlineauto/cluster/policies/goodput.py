@@ -63,7 +63,7 @@ class Goodput(GpuPolicy):
 
     The goodput of a job is relative to the least goodput that it can have. A job that would restart has its
     goodput multiplied by (age - lost) / (age + restart), where `lost` is the time that earlier restarts took.
-    A job keeps its GPUs while it restarts. `replay` has an example.
+    A job keeps its GPUs while it restarts.
 
     Source: Jayaram Subramanya et al., *Sia: Heterogeneity-aware, goodput-optimized ML-cluster scheduling*,
     SOSP 2023. Sia has a growth of 2, because it learns the speeds of a job from its earlier GPUs.

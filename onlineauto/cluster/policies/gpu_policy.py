@@ -96,8 +96,6 @@ class GpuCluster:
 class GpuApplication(ABC):
     """A program that jobs run on GPUs. Its work is divided into epochs, in which its speed is constant.
 
-    Passed to `GpuJob`; `TimedApplication` is one.
-
     Attributes
     ----------
     name : str
@@ -140,7 +138,7 @@ class GpuApplication(ABC):
 
 @dataclass(slots=True, kw_only=True)
 class GpuJob:
-    """A job and its state during a replay. Passed to `replay`, which has an example.
+    """A job and its state during a replay.
 
     Attributes
     ----------
@@ -252,7 +250,10 @@ class GpuRound:
     allocation: Allocation = field(default_factory=dict)  # The decision.
 
     def situation_for(self, policy: ClusterPolicy) -> Situation:
-        """Return the situation before the decision, with a row for each job if the policy scores rows."""
+        """Return the situation before the decision, with a row for each job if the policy scores rows.
+
+        An elastic job has one GPU for each worker; any other job has all its GPUs for one worker.
+        """
         rows = [
             Row(
                 kind=job.speed_kind,
@@ -307,7 +308,6 @@ class GpuPolicy(ClusterPolicy):
     """A policy that chooses the kind and the number of the GPUs of each job, in place of scores.
 
     It has the attributes of a `ClusterPolicy`; its interval is 60 seconds by default.
-    `replay` has an example.
     """
 
     interval = 60.0
@@ -348,7 +348,6 @@ class KindBlind(GpuPolicy):
 
     The numbers are rounded down to sizes that pack. The largest jobs are placed first, each on the kind on
     which it is fastest among those with enough free GPUs; a job that fits nowhere gets fewer GPUs.
-    `replay` has an example.
 
     Parameters
     ----------
@@ -393,7 +392,10 @@ class KindBlind(GpuPolicy):
 def fit_speeds(
     application: GpuApplication, cluster: GpuCluster, interval: float, *, asked: int = 1
 ) -> list[float]:
-    """Return five coefficients of the rounds that a unit of work takes; see `terms`."""
+    """Return five coefficients of the rounds that a unit of work takes; see `terms`.
+
+    An application that is not elastic runs on `asked` GPUs only, and these are one worker.
+    """
     points: dict[int, list[float]] = {}
     for kind in cluster.nodes:
         for many in cluster.sizes(kind) if application.is_elastic else (asked,):

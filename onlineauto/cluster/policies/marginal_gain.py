@@ -34,12 +34,6 @@ class MarginalGain(Modelled):
     it faster by less than `least` times x %: it is near the maximum of its speed, or past it. The resources
     remain free for jobs that arrive later.
 
-    >>> from onlineauto.cluster import Row, Situation, Speeds, allocate
-    >>> jobs = [Row(kind="study", age=0, done=0, remaining=left) for left in (90, 10)]
-    >>> policy = MarginalGain(Speeds({"study": [1, 0, 0, 0, 0]}))
-    >>> allocate(policy, Situation.of(jobs, {"CPU": 6}, places=2)).workers
-    array([[2, 4]])
-
     Source: the objective of Jayaram Subramanya et al., *Sia*, SOSP 2023, for one kind of workers, with the
     steps and the model of Peng et al., *Optimus*, EuroSys 2018. The weights are those of Berg et al.,
     *heSRPT*, Performance Evaluation 2020, where they minimize the mean completion time of jobs with
@@ -120,7 +114,10 @@ class MarginalGain(Modelled):
 
 
 class UntilKnown(ClusterPolicy):
-    """Decide like `MarginalGain` if the kinds of all jobs have observations, and otherwise like `Fair`."""
+    """Decide like `MarginalGain` if the kinds of all jobs have observations, and otherwise like `Fair`.
+
+    This is the default of `Cluster`. A new kind is observed in its first slot, in which `Fair` decides.
+    """
 
     name: ClassVar[str] = "marginal-gain"
 

@@ -48,15 +48,6 @@ class ClusterPolicy(ABC):
     "nothing more" is best. Scores depend only on the situation and on the records that were observed. In a
     cluster with several kinds of GPUs, scores see all GPUs as one kind.
 
-    >>> from onlineauto.cluster import Row, Situation
-    >>> class Youngest(ClusterPolicy):
-    ...     name = "youngest"
-    ...     def score(self, situation):
-    ...         return bundles(situation, -situation.age)
-    >>> jobs = [Row(kind="study", age=age, done=0, remaining=9) for age in (5, 2)]
-    >>> allocate(Youngest(), Situation.of(jobs, {"CPU": 6}, places=2)).workers
-    array([[1, 5]])
-
     Attributes
     ----------
     name : str
@@ -119,7 +110,10 @@ class ClusterPolicy(ABC):
 
 
 def best_choices(score: Floats, choices: Bools) -> Ints:
-    """Return the choice with the highest score in each cluster."""
+    """Return the choice with the highest score in each cluster.
+
+    If all scores are minus infinity, the choice is "nothing more", or the first choice if a job must begin.
+    """
     allowed = np.where(choices, score, -np.inf)
     if np.isnan(allowed).any():
         raise OptionError("a policy scored an action as NaN: scores are numbers, or minus infinity for never")

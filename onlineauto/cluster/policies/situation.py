@@ -31,11 +31,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The resources that a job takes from a cluster. Returned by `ClusterJob.demand`.
-
-    >>> Demand({"CPU": 2, "GPU": 1}, most_workers=8).server  # the job takes no servers
-    {}
-    """
+    """The resources that a job takes from a cluster."""
 
     # The demand of one worker and of one server by resource; `server` is empty for a job without servers.
     worker: Mapping[str, float] = field(default_factory=lambda: {"CPU": 1.0})
@@ -57,8 +53,6 @@ def demand_of(source: Demand | Record) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row(Demand):
     """Describe one unfinished job, in addition to its `Demand`, to `Situation.of`.
-
-    Passed to `Situation.of`, which has an example.
 
     Attributes
     ----------
@@ -82,7 +76,6 @@ class Situation:
 
     A real cluster is a batch of size 1; a simulator has larger batches. Rows are in the order of arrival; a
     row that is not `valid` is empty. A situation is never changed in place: `after` returns a new situation.
-    Returned by `Situation.of`, which has an example, and by `allocate`.
 
     Attributes
     ----------
@@ -215,7 +208,13 @@ class Situation:
         return replace(self, gpus=replace(self.gpus, allocation=allocation))
 
     def after(self, actions: Ints) -> Situation:
-        """Return the situation after one legal action in each cluster; `actions` is int64[B]."""
+        """Return the situation after one legal action in each cluster.
+
+        Parameters
+        ----------
+        actions : int64[B]
+            See `onlineauto.cluster.policies.policy`.
+        """
         places = self.places
         rows = actions % places
         acts = actions < 3 * places
@@ -233,7 +232,10 @@ class Situation:
         return replace(self, workers=workers, servers=servers, free=self.free - taken)
 
     def legal(self) -> Bools:
-        """Return the possible actions: bool[B, 3J + 1]. "Nothing more" is always possible."""
+        """Return the possible actions: bool[B, 3J + 1]. "Nothing more" is always possible.
+
+        A job that takes servers begins with a worker and a server at once, because neither works alone.
+        """
         begun = self.workers > 0
         takes = self.takes_servers
         free = (self.free + _ROUNDING * self.capacity)[:, None, :]
@@ -246,7 +248,11 @@ class Situation:
         return np.concatenate([worker, server, both, nothing], 1)
 
     def choices(self) -> Bools:
-        """Return the actions from which a policy chooses, bool[B, 3J + 1]: first those that begin jobs."""
+        """Return the actions from which a policy chooses: bool[B, 3J + 1].
+
+        While a job without workers can begin, only actions that begin a job are choices, so that no policy
+        starves a job. Afterwards all legal actions are choices.
+        """
         legal = self.legal()
         idle = self.valid & (self.workers == 0)
         begins = legal & np.concatenate([idle, np.zeros_like(idle), idle, np.zeros((len(idle), 1), bool)], 1)

@@ -42,7 +42,7 @@ class _Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """A workload that was fitted to a history, and the jobs of the history. Returned by `simulate`.
+    """A workload that was fitted to a history, and the jobs of the history.
 
     Attributes
     ----------
@@ -170,7 +170,11 @@ def simulate(history: History, *, places: int = 12, pauses: Mapping[str, float] 
 
 
 def fit_workload(history: History, *, places: int = 12, pauses: Mapping[str, float] = PAUSES) -> Workload:
-    """Return the workload of a history: kinds with their speeds, the rate of arrivals, the spread of work."""
+    """Return the workload of a history: kinds with their speeds, the rate of arrivals, the spread of work.
+
+    Endless streams are not jobs of the workload: their average resources are subtracted from the capacity.
+    Kinds without any progress are omitted. Speeds are those outside of pauses.
+    """
     speeds = Speeds()
     pause = {kind: seconds / history.head.slot for kind, seconds in pauses.items()}
     ended = _without_pauses([record for record in history.records if not record.endless], pause)
@@ -264,7 +268,10 @@ def _noise(records: Sequence[Record], speeds: Speeds) -> float:
 
 
 def _capacity(history: History, kinds: Sequence[JobKind]) -> dict[str, float]:
-    """Return the capacity, or the maximum use without a head, minus the average use of streams."""
+    """Return the capacity minus the average use of streams; without a head, the maximum use is the capacity.
+
+    The result is at least one bundle (a worker and a server) of each kind, even if streams leave less.
+    """
     slots: dict[int, dict[str, float]] = {}
     streams: dict[str, float] = {}
     for record in history.records:

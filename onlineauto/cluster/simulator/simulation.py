@@ -396,7 +396,7 @@ def _compare_runs(name: str, result: Ran, other: Ran) -> Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """The results of a replay. Returned by `replay`.
+    """The results of a replay.
 
     Attributes
     ----------
@@ -418,7 +418,7 @@ class ReplayResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Means over several replays. Returned by `totals`.
+    """Means over several replays.
 
     Attributes
     ----------
@@ -438,12 +438,7 @@ class Totals:
 
 
 def totals(results: Sequence[ReplayResult]) -> Totals:
-    """Return the means over replays; the 99 % quantile is an observed time, as in Sia's tables.
-
-    >>> hours = np.array([1.0, 2.0])
-    >>> totals([ReplayResult(times=3600 * hours, makespan=9000.0, gpu_hours=hours, restarts=0 * hours)])
-    Totals(mean=1.5, late=2.0, makespan=2.5, gpu_hours=1.5, restarts=0.0)
-    """
+    """Return the means over replays; the 99 % quantile is an observed time, as in Sia's tables."""
     times = np.sort(np.concatenate([result.times for result in results])) / 3600
     return Totals(
         mean=float(times.mean()),
@@ -523,13 +518,6 @@ def replay(
     The policy decides at the end of each interval. A job whose kind of GPUs or placement changes loses the
     restart time of its application. The jobs are not changed.
 
-    >>> from onlineauto.cluster.gpus import Gavel, GpuCluster, GpuJob, TimedApplication
-    >>> cluster = GpuCluster.parse("rtx=1x1,a100=1x1")
-    >>> program = TimedApplication("vision", 7200.0, {"rtx": {1: 1.0}, "a100": {1: 2.0}}, restart=30.0)
-    >>> job = GpuJob(name="one", application=program, arrival=0.0)
-    >>> replay(Gavel(), [job], cluster).times  # seconds on the faster GPU, with the wait and a restart
-    array([3990.])
-
     Parameters
     ----------
     policy : ClusterPolicy
@@ -606,7 +594,11 @@ def _check_allocation(
 
 
 def _move(jobs: Sequence[GpuJob], allocation: Allocation, cluster: GpuCluster) -> None:
-    """Give each job the GPUs of an allocation, the largest first; a job keeps its GPUs while it can."""
+    """Give each job the GPUs of an allocation.
+
+    The largest jobs are first. A job keeps its GPUs if their number does not change and a larger job has
+    not taken them; it otherwise gets the first free GPUs of its kind.
+    """
     capacity = cluster.capacity
     for kind, many in capacity.items():
         free = set(range(many))

@@ -51,8 +51,6 @@ _ROUNDING: Final = 1e-8
 class TimedApplication(GpuApplication):
     """An application with one known rate for each kind of GPU and number of GPUs.
 
-    Passed to `GpuJob`; `replay` has an example.
-
     Parameters
     ----------
     name : str
@@ -147,8 +145,6 @@ class MeasuredApplication(GpuApplication):
     Goodput = throughput × statistical efficiency. With batch size M, first batch size M0, gradient variance v
     and squared gradient norm s (their ratio is the gradient noise scale), a step makes as much progress as
     (v + s) / (v M0 / M + s) steps with M0. Work is therefore counted in steps with M0.
-
-    Returned by `read_trace` in the jobs of a workload of Sia.
 
     Source: Qiao et al., *Pollux: Co-adaptive cluster scheduling for goodput-optimized deep learning*, OSDI
     2021.
@@ -269,8 +265,6 @@ def read_trace(
     workload: str | os.PathLike[str], traces: str | os.PathLike[str]
 ) -> tuple[list[GpuJob], GpuCluster]:
     """Return the jobs of a public trace, and the cluster of its authors.
-
-    `replay` runs such jobs, and has an example.
 
     Parameters
     ----------
@@ -396,7 +390,11 @@ def read_gavel(trace: str | os.PathLike[str], throughputs: str | os.PathLike[str
 
 
 def read_alibaba(pods: str | os.PathLike[str], nodes: str | os.PathLike[str]) -> list[GpuJob]:
-    """Return the pods of a trace of Alibaba that have whole GPUs and have ended."""
+    """Return the pods of a trace of Alibaba that have whole GPUs and have ended.
+
+    The duration of a pod is the same on all kinds of GPU that it accepts, because the trace does not have
+    any speeds. Pods with a part of a GPU are rounded up to one GPU.
+    """
     kinds = {row["model"] for row in _rows(Path(nodes)) if row.get("model")}
     jobs = []
     for row in _rows(Path(pods)):

@@ -56,7 +56,7 @@ workers are 10, 6, 5, 3, 3 and 3."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Describe a cluster and the jobs that arrive at it. Passed to `draw_traces`, which has an example.
+    """Describe a cluster and the jobs that arrive at it.
 
     Attributes
     ----------

@@ -34,7 +34,10 @@ CELLS = Sparse("cells")
 
 
 class CellMember(Member):
-    """A member whose state has the weights and the variances of cells, ``[orders, cells]``."""
+    """A member whose state has the weights and the variances of cells, ``[orders, cells]``.
+
+    A variance of 0 means that the cell was never learnt. A model file has the cells that were learnt.
+    """
 
     cells = ("weights", "spread")
     merges = "cell by cell: precisions add up"
@@ -64,7 +67,11 @@ class CellMember(Member):
         return 1.0 / min(least)
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Any:
-        """Return the base with cells merged by their precisions."""
+        """Return the base with cells merged by their precisions.
+
+        The result is not exact for actions and bins that branches have found in different orders since the
+        base.
+        """
         del inputs
         began, *ends = [(each.state.weights.T, each.state.spread.T) for each in (base, *branches)]
         weights, spread = merge_cells(

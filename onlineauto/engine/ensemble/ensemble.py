@@ -53,7 +53,11 @@ def make_ensemble(
     cells: int,
     configuration: Configuration,
 ) -> Ensemble:
-    """Return the ensemble of `live_configs` and members before the first event; it learns if it is `on`."""
+    """Return the ensemble of `live_configs` and members before the first event; it learns if it is `on`.
+
+    For `simple` lines it has no levels, and no members that need several actions; members of lines alone are
+    for these only. `cells` is the number of cells of a table of weights.
+    """
     members = [each for each in members if on and (each.on_lines if simple else each.on_actions)]
     needs = _needs_of(members)
     others = live_configs + len(needs) if on else 0
@@ -219,7 +223,10 @@ def _reduce_champion(ensemble: Ensemble) -> None:
 
 
 def promote(ensemble: Ensemble, live: int, n: int) -> None:
-    """Exchange weights after a promotion: `live` is now champion, the former champion is challenger 1."""
+    """Exchange weights after a promotion: `live` is now champion, the former champion is challenger 1.
+
+    The other `n` - 2 live configs are dropped, and their weights go to the champion.
+    """
     exchange(ensemble, live)
     exchange(ensemble, live, 1)
     for dropped in range(2, n):
@@ -257,7 +264,10 @@ def _add_dependents(ensemble: Ensemble, resting: Collection[str]) -> Collection[
 def _leave_out(
     weights: NDArray[np.float64], spread: NDArray[np.float64], variance: float, *indices: int
 ) -> None:
-    """Remove weights like `leave_out`, uncompiled; the covariance must stay symmetric to the last bit."""
+    """Remove weights, as `leave_out` does, without compiling it; `variance` is what they begin with again.
+
+    The covariance must stay symmetric to the last bit: see `least_squares_kernels`.
+    """
     for at in indices:
         root = math.sqrt(spread[at, at])
         others = spread[at] / root
@@ -280,7 +290,10 @@ def drop_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
 
 
 def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
-    """Return the worth of each score that does not rest, at least that of every score computed from it."""
+    """Return the worth of each score that can be computed and does not rest; see `Statistics`.
+
+    A score is worth at least as much as any score that is computed from it.
+    """
     resting, weights, spread = _add_dependents(ensemble, resting), ensemble.weights, ensemble.spread
     indices = {name: at for at, name in enumerate(names_of(ensemble), _first_weight(ensemble))}
     if resting:
@@ -353,7 +366,10 @@ def predicts(ensemble: Ensemble) -> bool:
 
 
 def to_predict(ensemble: Ensemble, live: Sequence[int]) -> Ensemble:
-    """Return an ensemble of the live configs `live` that shares arrays and can only predict."""
+    """Return an ensemble of the live configs `live` that shares arrays and can only predict.
+
+    Arrays that only learning needs are empty. If the ensemble leads, it predicts from now on.
+    """
     constant, states = constant_of(ensemble), states_of(ensemble)
     retained = [*live, *range(_first_weight(ensemble), constant)]
     levels = [constant + 1 + at for at in retained] if ensemble.n_levels else []
@@ -400,7 +416,11 @@ def _sections(ensemble: Ensemble) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
-    """Return a stored ensemble, in the arrays of an `ensemble` with the same options."""
+    """Return a stored ensemble, in the arrays of an `ensemble` with the same options.
+
+    An ensemble that cannot learn restores only what predictions need. A member without a readable section
+    begins from scratch, with weight 0.
+    """
     if stored["version"].count() > VERSION:
         raise stored["version"].fail(f"at most {VERSION}: load the model with a later onlineauto")
     names = stored["scores"].convert(list[str])
@@ -414,7 +434,10 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
 
 
 def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> None:
-    """Put the stored weights into the ensemble; a score or a level that was not stored has weight 0."""
+    """Put the stored weights into the ensemble; a score or a level that was not stored has weight 0.
+
+    The weights of a stored score that the ensemble does not have are removed by least squares.
+    """
     live, score_names, learns = _first_weight(ensemble), names_of(ensemble), len(ensemble.spread) > 0
     last, constant = live + len(names), constant_of(ensemble)
     n = last + 1 + (last if ensemble.n_levels else 0)
@@ -441,7 +464,10 @@ def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> No
 
 
 def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> None:
-    """Restore the members, and warn of unreadable sections, whose members begin from scratch."""
+    """Restore the members; warn of unreadable sections, whose members begin from scratch.
+
+    A member that a predict-only model did not have yet rests.
+    """
     rests = stored["rests"].array(np.bool_, (len(names),)) if "rests" in stored else np.zeros(0, np.bool_)
     resting = {name for name, rest in zip(names, rests, strict=False) if rest}
     ensemble.members.rests[:] = [name in resting for name in names_of(ensemble)]

@@ -32,7 +32,11 @@ _PLACES, _WAITING = 1024, 512
 
 
 def can_have_members(task: Task) -> bool:
-    """Return whether a task can have members: no slots, and few enough actions of ``--cb N``."""
+    """Return whether a task can have members.
+
+    Events with slots cannot, nor can more than `MOST_ACTIONS` actions of ``--cb N``. These have no features
+    by which one regression could distinguish them.
+    """
     return not task.slots and (task.shape != Shape.CB or task.n_actions <= MOST_ACTIONS)
 
 

@@ -89,7 +89,11 @@ def merge_ensembles(
     surest: Mapping[str, float] = _UNKNOWN,
     each: Each = map,
 ) -> Ensemble:
-    """Return approximately the ensemble that one learner of all events would have; `part` names members."""
+    """Return approximately the ensemble that a single learner of all events would have.
+
+    Of the members, only a `part` is merged; `surest` is that of branches, by member. `each` may merge several
+    members at the same time.
+    """
     _check(base, ends)
     inputs, states = merge_states(base, ends, ordered=ordered, part=part, surest=surest, each=each)
     members = states_of(base).members
@@ -256,7 +260,11 @@ def _merge_costs(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]
 
 
 def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Branch]]:
-    """Return the merged inputs, and branches without states: the base's, then one for each of `ends`."""
+    """Return the merged inputs, and branches without states: that of the base, then one for each of `ends`.
+
+    New inputs are added in the order of the branches while the capacity lasts. A number has the bins of the
+    branch with the most bins for it. A bin of another branch is mapped to the bin that contains its middle.
+    """
     vectors, in_vectors = _merge_vectors(base.vectors, [end.vectors for end in ends])
     inputs = copy.deepcopy(base)._replace(vectors=vectors)
     all_inputs = [base, *(_without_other_projection(end, vectors) for end in ends)]
@@ -314,7 +322,10 @@ def _has_names_of(end: Inputs, base: Inputs) -> bool:
 
 
 def _features_of(inputs: Inputs) -> dict[int, int]:
-    """Return the input of each known feature by its key, in the order of inputs."""
+    """Return the input of each known feature, by its key, in the order of inputs.
+
+    Projections are left out if the inputs have none.
+    """
     limit = 2**64 - 1 if inputs.vectors.vectors[InVectors.PROJECTED] else PROJECTION
     places = np.flatnonzero((inputs.feature > 0) & (inputs.feature <= np.uint64(limit)))
     pairs = zip(inputs.feature[places].tolist(), inputs.input[places].tolist(), strict=True)
@@ -422,7 +433,11 @@ def _event_counts(end: Inputs, actions: NDArray[np.int64]) -> NDArray[np.int64]:
 def _merge_vectors(
     base: InputVectors, ends: Sequence[InputVectors]
 ) -> tuple[InputVectors, list[NDArray[np.int64]]]:
-    """Return the merged vectors, and the merged index of each number in those of the base and of branches."""
+    """Return the merged vectors, and the merged index of each number in those of the base and of branches.
+
+    The projection is the base's or that of the branch that has learnt most; without any, the sums of products
+    are added up.
+    """
     merged = copy.deepcopy(base)
     counts = merged.vectors
     moved = [_add_vectors(merged, end) for end in (base, *ends)]

@@ -1,4 +1,9 @@
-"""The members that an ensemble may have, in the order of their weights; each is imported when chosen."""
+"""The members that an ensemble may have, in the order of their weights.
+
+Each line has the name of a member, which is also the name of its module in `members`, and its text in
+``--help``. The module is imported when the member is chosen, so that reading options imports neither NumPy
+nor kernels.
+"""
 
 from __future__ import annotations
 
@@ -118,14 +123,26 @@ def _import_member(name: str) -> EnsembleLearner:
 
 
 def members_of(text: str) -> tuple[Member, ...]:
-    """Return the members of costs that ``--members`` names, in order; reject those of classes only."""
+    """Return the members of costs that ``--members`` names, in the order of their weights.
+
+    Raises
+    ------
+    OptionError
+        A name serves classifications only, unless all default members are named.
+    """
     serving = [name for name, entry in MEMBERS.items() if entry.costs]
     _check_serving(text, serving, "costs")
     return _members(text, serving)
 
 
 def class_members_of(text: str, *, trees: bool = True) -> tuple[ClassMember, ...]:
-    """Return the members of classes that ``--members`` names, in order; reject those of costs only."""
+    """Return the members of classes that ``--members`` names, in the order of their weights.
+
+    Raises
+    ------
+    OptionError
+        A name serves costs only, unless all default members are named; or no member remains.
+    """
     serving = [name for name, entry in MEMBERS.items() if entry.classes and (trees or name != "trees")]
     _check_serving(text, [*serving, "trees"], "classes")
     members: tuple[ClassMember, ...] = _members(text, serving)

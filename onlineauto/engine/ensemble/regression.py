@@ -108,7 +108,10 @@ def make_regression(actions: int, inputs: int) -> Regression:
 
 
 class Settled(NamedTuple):
-    """Regressions as statistics of least squares, computed by a worker, so that merging only adds them up."""
+    """Regressions as statistics of least squares, without events that wait to be learnt.
+
+    A worker computes them, so that the process that merges only adds them up.
+    """
 
     information: NDArray[np.float64]  # [actions, n, n], as in `Sums`
     products: NDArray[np.float64]  # [actions, n]
@@ -145,7 +148,12 @@ def merge_regression(
     *,
     keeps: float = KEEPS,
 ) -> Regression:
-    """Return the merged regressions of the merged actions and `n` merged inputs, by least squares."""
+    """Return the merged regressions of the merged actions and `n` merged inputs, by least squares.
+
+    The state of a branch is a `Regression`, or what `settle` makes of one. Inputs mapped to the same merged
+    input are added up, and inputs without a merged input are left out. New inputs have the variance
+    `initial_variance`, as if present from the first event on. Waiting events are learnt first.
+    """
     known = int(inputs.tally[Known.ACTIONS])
     rows, columns = base.state.weights.shape  # of a state without its unused part they may be too few
     result = make_regression(max(rows, min(known, MOST_ACTIONS)), max(columns, n))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from onlineauto.engine.ensemble.registry import member_of
 from onlineauto.jit import SealedRecords
-from onlineauto.state.schema import copied, pack, unpack
+from onlineauto.state.schema import pack, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,12 +31,8 @@ class MemberStates(SealedRecords):
             state for member, state in zip(self.members, self.records, strict=True) if member.name == name
         )
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> MemberStates:
-        """Return a copy with separate records; members have no state."""
-        return MemberStates(self.members, [copied(each, memo) for each in self.records])
-
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the constructor and arguments for a pickle; members are stored by name."""
+        """Return the constructor and arguments of a copy; members are stored by name."""
         names = tuple(member.name for member in self.members)
         return _by_name, (names, tuple(map(pack, self.records)))
 

@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcomes:
-    r"""Predictions and progressive losses of consecutive events.
-
-    Returned by `Workspace.learn_block` and `Workspace.predict_block`.
-
-    >>> import onlineauto
-    >>> (block,) = onlineauto.read(b"1 |a x\n0 |a x\n")
-    >>> outcomes = onlineauto.Workspace().learn_block(block)
-    >>> outcomes.prediction.round(1), outcomes.loss.round(1)  # of each event, before it was learnt
-    (array([0. , 0.5], dtype=float32), array([1. , 0.3], dtype=float32))
+    """Predictions and progressive losses of consecutive events.
 
     Attributes
     ----------

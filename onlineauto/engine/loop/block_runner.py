@@ -89,7 +89,11 @@ class Decides(Protocol):
         through: int,
         random: NDArray[np.uint64] | None = None,
     ) -> None:
-        """Decide on the signal of the `cursor`, and apply the decisions to the `model`."""
+        """Decide on the signal of the `cursor`, and apply the decisions to the `model`.
+
+        `event` is the event of the block at which the loop stopped, `through` the number of events since the
+        last stop. At the end of the block, `block` may be None.
+        """
 
 
 class BlockRunner:

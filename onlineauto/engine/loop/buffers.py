@@ -54,7 +54,10 @@ def make_buffers(
     scores: int = 0,
     members: SealedRecords = _NO_MEMBERS,
 ) -> Buffers:
-    """Return buffers for `actions` actions, `slots` live configs, and `features` and `runs` of an action."""
+    """Return buffers for `actions` actions, `slots` live configs, and `features` and `runs` of an action.
+
+    `scores` is the number of scores of the ensemble's members, `members` the scratch of each member.
+    """
     return Buffers(
         cell=np.empty(features, np.uint32),
         name=np.empty(features, np.uint64),
@@ -90,7 +93,11 @@ def make_buffers(
 
 
 def enough_room(buffers: Buffers, context: Context, stream: Stream, features: int) -> Buffers:
-    """Return the buffers or, if they are too small for a block, larger ones."""
+    """Return the buffers or, if they are too small for a block, larger ones.
+
+    `features` is the maximum number of listed features of an action. Within a block only lists of features
+    can grow; the arrays of the event's actions are then preserved.
+    """
     task, room = context.task, len(buffers.cell)
     runs = max(len(context.interactions.start), len(context.again.start))
     actions = task.n_actions if task.shape == Shape.CB else largest(stream.events)

@@ -19,7 +19,11 @@ _FLOAT_MAX = np.finfo(np.float32).max
 
 
 class Holdout(Counters):
-    """Marks held-out events and compares their loss from pass to pass."""
+    """Marks held-out events and compares their loss from pass to pass.
+
+    With several passes one event in ``--holdout_period`` is held out. ``--holdout_after`` holds out all
+    events after that number instead, and ``--holdout_off`` holds out none.
+    """
 
     counted = ("_count", "_loss", "_weight", "_best", "_no_win")
 
@@ -33,7 +37,10 @@ class Holdout(Counters):
         self._no_win = 0
 
     def mark(self, block: Block, *, by_line: bool = False, from_zero: bool = False) -> NDArray[np.bool_]:
-        """Return which events of the next block are held out, bool[n_events], by VW's numbers of events."""
+        """Return which events of the next block are held out: bool[n_events].
+
+        VW numbers events `by_line` in the file, empty lines included, or `from_zero` for ``--holdout_after``.
+        """
         n = len(block)
         if not self.active:
             return np.zeros(n, bool)

@@ -129,7 +129,10 @@ class OneEvent:
         return self._report[_RAN] == 1
 
     def read_and_run(self, event: Any) -> bool:
-        """Read and run a small ordinary mapping in one call of a kernel; return False if it was not run."""
+        """Read and run a small ordinary mapping in one call of a kernel; return False if it was not run.
+
+        Of an event that the reader read last without its outcome, only the outcome is read.
+        """
         data = event.data if type(event) is self._encoded else self._encode(event)
         reader = self._reader
         if reader is None or data is None or len(data) > self._most_bytes:

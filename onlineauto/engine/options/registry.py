@@ -307,21 +307,12 @@ GROUPS: Final = (
 
 
 def check_bandit(configuration: Configuration) -> None:
-    """Reject two kinds of bandit unless one includes the other, and ``--raw_predictions`` for bandits."""
-    supplied = configuration.supplied
-    kinds = [
-        "--" + option.name
-        for group in GROUPS
-        for option in options_of(group)
-        if option.name in _BANDITS and option.name in supplied and supplied.isdisjoint(option.included_in)
-    ]
+    """Reject two kinds of bandit at once, and ``--raw_predictions`` for bandits."""
+    kinds = ["--" + name for name in _BANDITS if name in configuration.supplied]
     if len(kinds) > 1:
         raise OptionError(f"{kinds[0]} and {kinds[1]} exclude each other")
     if kinds and "raw_predictions" in configuration.supplied:
-        raise OptionError(
-            f"--raw_predictions is for single-line learning, not for {kinds[0]}: in Python, "
-            "onlineauto.interop.explanation.explain has the scores of the actions of an event"
-        )
+        raise OptionError(f"--raw_predictions is for single-line learning, not for {kinds[0]}")
 
 
 def check_lags(configuration: Configuration) -> None:
@@ -512,22 +503,11 @@ _INSTEAD: Final = {
     "initial_regressor": "load takes the file",
     "final_regressor": "save takes the file",
     "journal": "observe is called with the decisions of the search, and AutoML.history has them",
-    **dict.fromkeys(("predictions", "raw_predictions"), "stream yields the outcomes of each block"),
+    "predictions": "stream yields the outcomes of each block",
     "version": "onlineauto.__version__ has it",
+    **dict.fromkeys(("cache", "cache_file", "kill_cache"), "convert writes a file of blocks"),
 }
 """Alternatives in Python to options of the command line."""
-
-_SEES_WEIGHTS: Final = "`onlineauto inspect` lists the weights of a saved model"
-IGNORED: Final = {
-    "audit": "onlineauto.interop.explanation.explain has the parts of a prediction",
-    **dict.fromkeys(("cache", "cache_file", "kill_cache"), "convert writes a file of blocks"),
-    "extra_metrics": "Outcomes, and AutoML.report, have counts and losses",
-    **dict.fromkeys(("hexfloat_weights", "invert_hash", "readable_model"), _SEES_WEIGHTS),
-    "progress": "AutoML.fit displays a bar",
-    "save_resume": "every model can continue to learn",
-    "verbose_metrics": "Workspace.search and AutoML.history have the search",
-}
-"""Options that change only what the command line prints or writes beside its results, and alternatives."""
 
 
 COMMAND_LINE: Final = (
@@ -556,7 +536,7 @@ def refuse_command_line(configuration: Configuration) -> None:
     """Reject options that have an effect on the command line only, see `COMMAND_LINE`."""
     for name in COMMAND_LINE:
         if name in configuration.supplied:
-            instead = (_INSTEAD | IGNORED).get(name, "it has no effect in Python: leave it out")
+            instead = _INSTEAD.get(name, "it has no effect in Python: leave it out")
             raise OptionError(f"{name} is for the command line; {instead}")
 
 

@@ -253,7 +253,10 @@ class Renewal(NamedTuple):
 
 @record
 class Inputs(NamedTuple):
-    """Inputs that members share: a constant, the known features of contexts, and the known actions."""
+    """Inputs that members share: the known features of contexts, and the known actions.
+
+    The first input is the constant.
+    """
 
     # Number of known features, ...; of actions, limit + 1 means too many
     tally: NDArray[np.int64] = field(len(Known), read=_TALLY, merge=jointly, predicts=True)

@@ -84,7 +84,11 @@ FIRST_FEATURE = 4
 
 
 class Units(NamedTuple):
-    """Addresses of optional kernels in this process; 0 for a kernel that this run does not need."""
+    """Addresses, in this process, of optional kernels; 0 for a kernel that this run does not need.
+
+    Each is compiled and loaded when the options require it. The loop calls the kernel by its address and is
+    compiled without it.
+    """
 
     explore: int  # converts scores to probabilities, except for ε-greedy
     policies: int  # updates the models of an explorer with several models

@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 
 class Quirks(NamedTuple):
-    """Oddities of Vowpal Wabbit: in native mode all are off, in exact mode all are on."""
+    """Oddities of Vowpal Wabbit. The kernels of an event follow those that are on.
+
+    In native mode all are off. In exact mode all are on, to agree with VW to the bit.
+    """
 
     learns_held_out: bool = False
     """VW does not learn held-out single lines, but it does learn held-out events of several lines."""

@@ -1,4 +1,7 @@
-"""Records of a search: an axis ``slots`` has one entry for each possible live config."""
+"""Records of a search: the live configs, and the screening of interactions.
+
+An axis ``slots`` has one entry for each possible live config.
+"""
 
 from __future__ import annotations
 
@@ -218,7 +221,10 @@ def _merge_mix(base: State, ends: Sequence[State], context: Round) -> State:
 
 @record
 class Live(NamedTuple):
-    """The live configs, the first `n` entries of each axis ``slots``; number 0 is the champion."""
+    """The live configs. Number 0 is the champion, and the only one unless a search is running.
+
+    The first `n` entries of each axis ``slots`` are in use.
+    """
 
     n: int  # number of live configs now
     slot_step: int  # lanes between two live configs

@@ -145,7 +145,10 @@ class ParquetPredictions:
 
 
 class Predictions:
-    """Writes predictions to a binary file block by block; `raw` scores are those before clipping and link."""
+    """Formats predictions and writes them to an open binary file, one block at a time.
+
+    `raw` scores are those before clipping and link; `raw_tags` are written byte for byte.
+    """
 
     def __init__(
         self,

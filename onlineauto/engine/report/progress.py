@@ -429,7 +429,10 @@ def _running_sums(start: float, terms: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def _find_mark(weight: NDArray[np.float64], start: int, mark: float) -> int:
-    """Return the first event from `start` on at which `weight`, which may fall, reaches the mark."""
+    """Return the first event from `start` on at which `weight` reaches the mark, or the number of events.
+
+    Weights can be negative, so a binary search is impossible.
+    """
     width = 64
     while start < len(weight):
         reached = weight[start : start + width] >= mark
@@ -541,7 +544,10 @@ def _average_loss(progress: ProgressTable) -> str:
 
 
 def best_constant(progress: ProgressTable, options: LossOptions) -> BestConstant | None:
-    """Return the constant prediction with the smallest loss, from sums of labels and weights, as in VW."""
+    """Return the constant prediction with the smallest loss, from sums of labels and weights, as in VW.
+
+    With more than two labels there is a result for squared loss only. One label counts as two: itself and 0.
+    """
     if progress.first_label == FLOAT_MAX:
         return None
     with np.errstate(all="ignore"):

@@ -1,4 +1,8 @@
-"""Deferred control: what a worker that learns a part of a stream knows of a search that others decide."""
+"""Deferred control: what a worker that learns a part of a stream knows of a search that others decide.
+
+A worker follows the live configs, the interactions and the screening of a coordinator, and decides nothing
+itself. It collects evidence: `follow` adopts the choices of the coordinator, `Findings` are the results.
+"""
 
 from __future__ import annotations
 

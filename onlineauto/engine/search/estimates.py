@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 
 class Estimates:
-    """Bounds on the average reward of each live config, over the events since it became live."""
+    """Bounds on the average reward of each live config, over the events since it became live.
+
+    The reward is the negated cost (the cost with ``--reward_as_cost``); on single lines it is the negated
+    loss. The probability that the bounds are ever wrong is at most the significance level. The bounds lie in
+    the range of the rewards seen. With ``--estimator robust`` they are VW's, in [0, 1].
+    """
 
     def __init__(self, live_configs: LiveConfigs, screening: Screening, *, alpha: float) -> None:
         self._live_configs, self._screening, self._alpha = live_configs, screening, alpha
@@ -96,7 +101,10 @@ class Estimates:
         return self._members
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
-        """Return the worth of each member that does not rest; see `onlineauto.automl.member_budget`."""
+        """Return the worth of each extra member of the ensemble, without those that are `resting`.
+
+        The worth is the F-statistic of the member's weight; see `onlineauto.automl.member_budget`.
+        """
         return worths(self._live_configs.arrays.ensemble, resting)
 
     def lower(self, live: int) -> float:

@@ -1,4 +1,10 @@
-"""Journal: one JSON line for each decision of the search, which explains each change of champion."""
+"""Journal: one JSON line for each decision of the search, which explains each change of champion.
+
+The first line has the options. Each later line has ``events``, the number of completed events; the decision;
+and its evidence: bounds on the live configs concerned. Decisions on a new namespace have no bounds. The last
+line has the total number of events; a journal without it was interrupted. A journal can be replayed over the
+same stream.
+"""
 
 from __future__ import annotations
 

@@ -54,7 +54,10 @@ def stored_waiting(stored: Stored, model: Model, width: int, live: Live, decay: 
 
 
 def events_before(decay: Decay, learnt: int) -> NDArray[np.int64]:
-    """Return the events before each model of ``--epsilon_decay`` began: int64[models], or a single 0."""
+    """Return the number of events, of `learnt` ones, before each model of ``--epsilon_decay`` began.
+
+    The result is int64[models], in the order of their lanes; without ``--epsilon_decay`` a single 0.
+    """
     models = len(decay.place)
     result = np.zeros(max(models, 1), np.int64)
     indices = np.arange(models)
@@ -105,7 +108,10 @@ def put_back(
     same: NDArray[np.bool_],
     unlearnt: NDArray[np.float32],
 ) -> None:
-    """Write the weights of a waiting config into live config `live`, for models not reset since (`same`)."""
+    """Write the weights of a waiting config into live config `live`, whose lanes are `lanes`.
+
+    `same`, bool[models], is true for models that have not been reset since; lanes of others do not change.
+    """
     same_lanes = np.repeat(same, len(lanes) // len(same))
     touched = np.flatnonzero(model.touched)
     for part, lane in enumerate(lanes):

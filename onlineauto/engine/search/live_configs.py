@@ -84,7 +84,11 @@ def forget_evidence(live: Live, fresh: Live) -> None:
 
 
 def _is_sparing(options: AutomlOptions, learner: Learner, control: Control, *, predicts_with: str) -> bool:
-    """Return whether rewards are compared on some events only, because nothing else needs all scores."""
+    """Return whether rewards are compared on some events only.
+
+    That is possible if nothing else needs the scores of challengers, and losses decide as well, at every
+    event.
+    """
     task, settings = learner.task, learner.model.settings[0]
     return (
         predicts_with == "champion"
@@ -106,7 +110,10 @@ def make_live(
     predicts_with: str,
     members: Sequence[Member],
 ) -> Live:
-    """Return the arrays of a search, or of a single champion, before the first event."""
+    """Return the arrays of a search, or of a single champion, before the first event.
+
+    `predicts_with` is "champion", "mix" or "ensemble"; `members` are those of the ensemble.
+    """
     options = configuration[AutomlOptions]
     max_live, simple, shape = options.automl or 1, learner.task.shape == Shape.SIMPLE, learner.shape
     alpha = float(np.float32(options.automl_significance_level))
@@ -156,7 +163,10 @@ def make_counts(seen: NDArray[np.bool_]) -> NamespaceCounts:
 
 
 class LiveConfigs:
-    """The live configs, each with estimators and lanes of weights. Number 0 is the champion."""
+    """The live configs, each with estimators and lanes of weights. Number 0 is the champion.
+
+    A method's argument `live` is the index of a live config.
+    """
 
     def __init__(
         self,
@@ -246,7 +256,10 @@ class LiveConfigs:
         return int(self.arrays.tally[Tally.LEARNT]) - self._since
 
     def interval_sums(self, live: int, owner: int) -> NDArray[np.float64]:
-        """Return the sums for an interval on the reward of a live config (`owner` is `RewardOwner.SELF`)."""
+        """Return the sums for an interval on the reward of a live config (`owner` is `RewardOwner.SELF`).
+
+        With `owner` = `RewardOwner.CHAMPION` they are the champion's sums over the same events.
+        """
         if live == ENSEMBLE:
             sums: NDArray[np.float64] = self.arrays.ensemble.test.policies[owner]
             return sums
@@ -293,12 +306,19 @@ class LiveConfigs:
         self._layout.cross([*crossed, *[()] * (self.max_live - len(crossed))])
 
     def lease(self, leases: Sequence[int], *, fill: bool, replaceable: bool) -> None:
-        """Set the lease of each live config, in learnt events."""
+        """Set the lease of each live config, in learnt events.
+
+        `fill` is true if a config waits and another config can be live, `replaceable` if a config waits to
+        replace a challenger that is proved worse.
+        """
         self.arrays.schedule.lease[: len(leases)] = [min(lease, NEVER) for lease in leases]
         self.arrays.schedule.due[: Due.REVIEW] = fill, replaceable
 
     def review(self, learnt: int, *, looks: bool) -> None:
-        """Set the event at which the loop stops for the next review: after `learnt` events in total."""
+        """Set the event at which the loop stops for the next review: after `learnt` events in total.
+
+        If it `looks` for drift, the loop also stops as soon as `LOOK` losses are available.
+        """
         self.arrays.schedule.due[Due.REVIEW :] = min(learnt, NEVER), LOOK if looks else NEVER
 
     def take_losses(self) -> NDArray[np.float64]:

@@ -88,7 +88,11 @@ _CROSSING = Widen, Rotate, Swap  # decisions that change the interactions of liv
 
 
 def of_actions(block: Block, event: int) -> frozenset[bytes]:
-    """Return the names of the namespaces of an event that belong to its actions."""
+    """Return the names of the namespaces of an event that belong to its actions.
+
+    With a ``shared`` line, these are the namespaces on the lines of actions. Without one, shared features may
+    be repeated on each line, so these are the namespaces that differ between lines; none for a single line.
+    """
     first, last = block.event_start[event : event + 2].tolist()
     last -= int(np.count_nonzero(block.slot[first:last]))
     if block.shared[first]:
@@ -290,7 +294,11 @@ class Searching:
         through: int,
         random: NDArray[np.uint64] | None = None,
     ) -> None:
-        """Decide on the signal at which the loop stopped, `through` events after the last one."""
+        """Decide on the signal at which the loop stopped, `through` events after the last one; apply it all.
+
+        `event` is the event of the block. At the end of a block, `block` may be None. An oracle that shares
+        the explorer's generator, as in VW, draws from its state `random`, uint64[1].
+        """
         self.n_events += through
         if self.deferred is not None:
             self.deferred.take()
@@ -364,7 +372,11 @@ class Searching:
         return LeaseDue()
 
     def is_due(self, cursor: NDArray[np.int64]) -> bool:
-        """Return whether the signal of the loop needs a decision; a look at the latest losses may not."""
+        """Return whether the signal of the loop needs a decision; a look at the latest losses may not.
+
+        If it returns true, `answer` must be called for this signal. The look depends on nothing but the live
+        configs, so the ensemble need not have caught up with them.
+        """
         if cursor.item(_SIGNAL) != _REVIEW_DUE or self.deferred is not None:
             return True
         drifted = self._has_drifted()
@@ -373,7 +385,10 @@ class Searching:
         return due
 
     def note_losses(self, losses: NDArray[np.float64]) -> None:
-        """Add mean losses of the champion from workers to those that the next review looks at."""
+        """Add mean losses of the champion from workers to those that the next review looks at.
+
+        If there are enough, the review is due at the next event.
+        """
         self._late = np.concatenate([self._late, losses])
         self._set_leases()
 

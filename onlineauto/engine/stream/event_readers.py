@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.source import kind_of, open_lines
-from onlineauto.engine.stream.validity import check_names, unknown_names
+from onlineauto.engine.stream.validity import other_names
 from onlineauto.explorers.options import SlotOptions
-from onlineauto.features.block import NAME_RULES
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.slots import Slots, find_slots
 from onlineauto.formats.mappings.mapping_reader import MappingReader
-from onlineauto.formats.options import TEXT, format_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,23 +95,20 @@ class EventReaders(NamedTuple):
 
     text: LineReader
     mapping: MappingReader
-    names: str = "any"
-    reads_texts: bool = True  # False if texts are JSON, and the model does not know the rule of its names
+    has_vw_names: bool = False
 
     def reader_of(self, event: OneEventLike) -> ReadsOne:
         """Return the reader for an event."""
         if isinstance(event, _TEXTS):
-            if not self.reads_texts:
-                raise unknown_names()
             return self.text
-        check_names(self.names, "columns")
+        if self.has_vw_names:
+            raise other_names("vw", "columns")
         return self.mapping
 
 
 def event_readers(configuration: Configuration) -> EventReaders:
     """Return new readers of events, configured by the options."""
     features, actions = configuration[FeatureOptions], kind_of(configuration).endswith("adf")
-    is_json, is_exact = format_of(configuration) is not TEXT, dialect_of(configuration) is not NATIVE
     return EventReaders(
         text=open_lines(b"", configuration),
         mapping=MappingReader(
@@ -123,6 +117,5 @@ def event_readers(configuration: Configuration) -> EventReaders:
             hash_seed=features.hash_seed,
             identities=frozenset(features.name_columns),
         ),
-        names="vw" if is_json and is_exact and features.names not in NAME_RULES else features.names,
-        reads_texts=is_exact or not is_json or features.names != "unknown",
+        has_vw_names=features.names == "vw",
     )

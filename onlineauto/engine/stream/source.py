@@ -171,9 +171,8 @@ def _refuse_table(source: object) -> None:
         )
     if hasattr(source, "columns") or hasattr(source, "column_names"):
         raise EventTypeError(
-            "a source of events cannot be a frame; onlineauto.interop.from_frame(…) makes blocks of it, "
-            "Evaluation.from_frame(…) evaluates policies on it, and AutoML, AutoMLRegressor and "
-            "AutoMLClassifier fit it"
+            "a source of events cannot be a frame; onlineauto.interop.from_frame(…) makes blocks of it, and "
+            "AutoML, AutoMLRegressor and AutoMLClassifier fit it"
         )
 
 

@@ -24,25 +24,8 @@ def other_names(of_model: str, of_events: str) -> InputError:
     """Return the error for events whose names were made by another rule than those of the model."""
     return InputError(
         f"the model has {_MADE_BY[of_model]}, and these events have {_MADE_BY[of_events]}, which it does not "
-        "know: give the events as the model knows them (JSON: json=True and json.dumps), or begin with "
-        "another model (--names columns reads JSON as dicts)"
-    )
-
-
-def check_names(of_model: str, of_events: str) -> None:
-    """Reject events whose names were made by another rule than those of the model, or by an unknown one."""
-    if of_model == "unknown":
-        raise unknown_names()
-    if of_model not in ("any", of_events):
-        raise other_names(of_model, of_events)
-
-
-def unknown_names() -> InputError:
-    """Return the error for dicts or JSON whose model of Vowpal Wabbit does not record how names were made."""
-    return InputError(
-        "a model of Vowpal Wabbit does not record how its names were made: say it with names='vw' (--names "
-        "vw) if it has learnt JSON (usertom), or names='columns' if it has learnt user=tom, as "
-        "AutoML(names=…).warm_start(…), read_vw_model(…, names=…) or Workspace.load(…, names=…)"
+        "know: give the events as the model knows them, or begin with another model (--names columns reads "
+        "JSON as dicts)"
     )
 
 

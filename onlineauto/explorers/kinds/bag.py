@@ -4,6 +4,9 @@ Each model learns every event k times, with k drawn from a Poisson distribution 
 sampling with replacement. An action's probability is its share of the votes. So where the models agree, there
 is little exploration. Under ``--automl`` every live config has a separate bag. All bags use the same draws,
 so that live configs are compared without the noise of different samples.
+
+Source: Oza & Russell, *Online Bagging and Boosting*, 2001; Bietti, Agarwal & Langford, *A Contextual Bandit
+Bake-off*, 2021, algorithm 4; VW's ``--bag`` and ``--greedify``.
 """
 
 from __future__ import annotations
@@ -45,14 +48,7 @@ class BagOptions:
 
 
 class Bag(Explorer):
-    """Explorer by the votes of several models.
-
-    >>> Bag(5, greedify=True).keywords()
-    {'bag': 5, 'greedify': True}
-
-    Source: Oza & Russell, *Online Bagging and Boosting*, 2001; Bietti, Agarwal & Langford, *A Contextual
-    Bandit Bake-off*, 2021, algorithm 4; VW's ``--bag`` and ``--greedify``.
-    """
+    """Explorer by the votes of several models."""
 
     name = "bag"
     flags = ("bag",)

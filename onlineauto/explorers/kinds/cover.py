@@ -4,6 +4,9 @@ The first policy learns as ``--cb_type`` says. Every other policy learns from do
 actions, minus a bonus for actions that the policies before it do not choose. Each policy's choice gets the
 same share of probability. Every action gets a minimum probability, which falls as events are learnt unless
 ``--epsilon`` fixes it.
+
+Source: Agarwal, Hsu, Kale, Langford, Li & Schapire, *Taming the Monster: A Fast and Simple Algorithm for
+Contextual Bandits*, 2014, section 3.3; VW's ``--cover``.
 """
 
 from __future__ import annotations
@@ -58,14 +61,7 @@ class CoverOptions:
 
 
 class Cover(Explorer):
-    """Explorer by policies that differ.
-
-    >>> Cover(3, psi=0.01).keywords()
-    {'cover': 3, 'psi': 0.01}
-
-    Source: Agarwal, Hsu, Kale, Langford, Li & Schapire, *Taming the Monster: A Fast and Simple Algorithm for
-    Contextual Bandits*, 2014, section 3.3; VW's ``--cover``.
-    """
+    """Explorer by policies that differ."""
 
     name = "cover"
     flags = ("cover",)

@@ -9,6 +9,9 @@ model.
 Exact mode reproduces VW's errors: a model that starts again keeps sums of its predecessor, and with
 ``--cb_type dr`` the wrong weights are cleared. Rewards are clipped to [0, 1], or in native mode to the range
 that ``--cost_range`` gives.
+
+Source: Auer, Cesa-Bianchi & Fischer, *Finite-time Analysis of the Multiarmed Bandit Problem*, 2002 (decaying
+ε); VW's ``--epsilon_decay``.
 """
 
 from __future__ import annotations
@@ -119,14 +122,7 @@ def models_of(configuration: Configuration) -> int:
 
 
 class EpsilonDecay(Explorer):
-    """ε-greedy explorer with an ε that falls, and with models that start again.
-
-    >>> EpsilonDecay(model_count=4).keywords()
-    {'epsilon_decay': True, 'model_count': 4}
-
-    Source: Auer, Cesa-Bianchi & Fischer, *Finite-time Analysis of the Multiarmed Bandit Problem*, 2002
-    (decaying ε); VW's ``--epsilon_decay``.
-    """
+    """ε-greedy explorer with an ε that falls, and with models that start again."""
 
     name = "epsilon_decay"
     flags = ("epsilon_decay",)

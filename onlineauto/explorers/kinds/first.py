@@ -2,6 +2,8 @@
 
 The log of the first phase is uniform, which suits every later comparison. In the second phase there is no
 exploration.
+
+Source: VW's ``--first``.
 """
 
 from __future__ import annotations
@@ -45,13 +47,7 @@ def left_to_explore(configuration: Configuration, learnt: int) -> int:
 
 
 class First(Explorer):
-    """Explorer that is uniform at first, then always chooses the best action.
-
-    >>> First(100).keywords()
-    {'first': 100}
-
-    Source: VW's ``--first``.
-    """
+    """Explorer that is uniform at first, then always chooses the best action."""
 
     name = "first"
     flags = ("first",)

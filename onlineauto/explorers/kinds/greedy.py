@@ -1,6 +1,9 @@
 """ε-greedy: the default explorer without a search, which mostly chooses the best action.
 
 The probability ε is spread over all actions. The best action gets the rest; several best actions share it.
+
+Source: Langford & Zhang, *The Epoch-Greedy Algorithm for Contextual Multi-armed Bandits*, 2007; VW's
+``--epsilon`` and ``--first_only``.
 """
 
 from __future__ import annotations
@@ -19,14 +22,7 @@ if TYPE_CHECKING:
 
 
 class Greedy(Explorer):
-    """Explorer that mostly chooses the best action; it has only the shared options.
-
-    >>> Greedy(epsilon=0.1).keywords()
-    {'epsilon': 0.1}
-
-    Source: Langford & Zhang, *The Epoch-Greedy Algorithm for Contextual Multi-armed Bandits*, 2007; VW's
-    ``--epsilon`` and ``--first_only``.
-    """
+    """Explorer that mostly chooses the best action; it has only the shared options."""
 
     name = "greedy"
     flags = ()

@@ -7,6 +7,9 @@ among the rest is uniform. With ``--regcbopt`` the action whose range begins low
 Costs are learnt by regression, without importance weights. Exact mode reproduces VW's errors: see
 `weighs_last_action` and `ties_are_certain` in `onlineauto.explorers.quirks`. Interactions of wildcards are
 also left out of the plausible costs there.
+
+Source: Foster, Agarwal, Dudík, Luo & Schapire, *Practical Contextual Bandits with Regression Oracles*, 2018,
+algorithms 1 and 2; VW's ``--regcb`` and ``--regcbopt``.
 """
 
 from __future__ import annotations
@@ -49,14 +52,7 @@ class RegcbOptions:
 
 
 class Regcb(Explorer):
-    """Explorer of the actions that may still be the best.
-
-    >>> Regcb(mellowness=0.1).keywords()
-    {'regcb': True, 'mellowness': 0.1}
-
-    Source: Foster, Agarwal, Dudík, Luo & Schapire, *Practical Contextual Bandits with Regression Oracles*,
-    2018, algorithms 1 and 2; VW's ``--regcb`` and ``--regcbopt``.
-    """
+    """Explorer of the actions that may still be the best."""
 
     name = "regcb"
     flags = ("regcb", "regcbopt")

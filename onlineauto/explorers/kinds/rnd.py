@@ -9,6 +9,8 @@ of the bonus, relative to the largest bonus.
 VW's guesses are similar for near indices and for its auxiliary models. With another ``--cb_type`` than mtr,
 VW also teaches the auxiliary models that actions which were not logged cost nothing. Therefore exact mode
 rejects ``--rnd``.
+
+Source: Burda, Edwards, Storkey & Klimov, *Exploration by Random Network Distillation*, 2019; VW's ``--rnd``.
 """
 
 from __future__ import annotations
@@ -61,14 +63,7 @@ class RndOptions:
 
 
 class Rnd(Explorer):
-    """Explorer by softmax over costs minus a bonus for little-known actions.
-
-    >>> Rnd(3, rnd_alpha=0.5).keywords()
-    {'rnd': 3, 'rnd_alpha': 0.5}
-
-    Source: Burda, Edwards, Storkey & Klimov, *Exploration by Random Network Distillation*, 2019; VW's
-    ``--rnd``.
-    """
+    """Explorer by softmax over costs minus a bonus for little-known actions."""
 
     name = "rnd"
     flags = ("rnd",)

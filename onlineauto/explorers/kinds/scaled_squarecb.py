@@ -11,6 +11,9 @@ good. As long as all costs are equal, all actions are equally likely.
 
 Unlike ``--squarecb``, costs are learnt with importance weights, so learning from a log does not depend on the
 explorer. The least probability of an action is 0.01 / K, so that logs remain useful for other policies.
+
+Source: Foster & Rakhlin, *Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles*,
+2020, algorithm 1 and theorem 1. The scale is ours.
 """
 
 from __future__ import annotations
@@ -55,14 +58,7 @@ class ScaledSquarecbOptions:
 
 
 class ScaledSquarecb(Explorer):
-    """Explorer like SquareCB, with differences of costs in units of the typical error of predictions.
-
-    >>> ScaledSquarecb(gamma_scale=5).keywords()
-    {'scaled_squarecb': True, 'gamma_scale': 5}
-
-    Source: Foster & Rakhlin, *Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles*,
-    2020, algorithm 1 and theorem 1. The scale is ours.
-    """
+    """Explorer like SquareCB, with differences of costs in units of the typical error of predictions."""
 
     name = "scaled_squarecb"
     flags = ("scaled_squarecb",)

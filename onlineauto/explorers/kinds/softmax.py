@@ -1,6 +1,8 @@
 """Softmax: an action's probability is proportional to ``exp(-λ cost)``.
 
 With λ = 0 all actions are equally likely; with a large λ the best one is nearly certain.
+
+Source: Luce, *Individual Choice Behavior*, 1959; VW's ``--softmax``.
 """
 
 from __future__ import annotations
@@ -43,13 +45,7 @@ class SoftmaxOptions:
 
 
 class Softmax(Explorer):
-    """Explorer with probabilities proportional to exp(-λ cost).
-
-    >>> Softmax(lambda_=10).keywords()
-    {'softmax': True, 'lambda_': 10}
-
-    Source: Luce, *Individual Choice Behavior*, 1959; VW's ``--softmax``.
-    """
+    """Explorer with probabilities proportional to exp(-λ cost)."""
 
     name = "softmax"
     flags = ("softmax",)

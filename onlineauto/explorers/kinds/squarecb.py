@@ -9,6 +9,9 @@ above the highest plausible cost of another.
 
 Exact mode reproduces VW's errors: see `weighs_last_action`, `miscounts_left` and `no_floor_of_left` in
 `onlineauto.explorers.quirks`.
+
+Source: Foster & Rakhlin, *Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles*,
+2020, algorithm 1; VW's ``--squarecb``.
 """
 
 from __future__ import annotations
@@ -63,14 +66,7 @@ class SquarecbOptions:
 
 
 class Squarecb(Explorer):
-    """Explorer with probabilities by the inverse of an action's predicted disadvantage.
-
-    >>> Squarecb(gamma_scale=100).keywords()
-    {'squarecb': True, 'gamma_scale': 100}
-
-    Source: Foster & Rakhlin, *Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles*,
-    2020, algorithm 1; VW's ``--squarecb``.
-    """
+    """Explorer with probabilities by the inverse of an action's predicted disadvantage."""
 
     name = "squarecb"
     flags = ("squarecb",)

@@ -5,6 +5,8 @@ to the range seen so far, are raised to a common level. Unlike ``--cover``, one 
 
 In VW and in exact mode, the cost to be learnt widens the range before the prediction and so affects it.
 Native mode predicts first. Its least probability of an action is 0.01 / K by default, and VW's is 0.
+
+Source: VW's ``--synthcover``.
 """
 
 from __future__ import annotations
@@ -59,13 +61,7 @@ class SynthcoverOptions:
 
 
 class Synthcover(Explorer):
-    """Explorer that gives probability to the best action in small parts.
-
-    >>> Synthcover(synthcoverpsi=0.2).keywords()
-    {'synthcover': True, 'synthcoverpsi': 0.2}
-
-    Source: VW's ``--synthcover``.
-    """
+    """Explorer that gives probability to the best action in small parts."""
 
     name = "synthcover"
     flags = ("synthcover",)

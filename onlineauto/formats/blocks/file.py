@@ -316,7 +316,10 @@ _TEXTS: Final = {
 
 
 def problem_of(block: Block, *, shape: int, as_vw: bool) -> str:
-    """Return the problem of a block of events of one of the `SHAPES`; empty if there is none."""
+    """Return the problem of a block of events of one of the `SHAPES`; empty if there is none.
+
+    In native mode all numbers must be finite, and weights and probabilities must be in range.
+    """
     sections = Sections(
         events=block.event_start,
         lines=block.lines,
@@ -521,7 +524,10 @@ class BlockReader:
 
 
 class _Mapped:
-    """A file that is mapped part by part, and copied on write, because kernels need writeable arrays."""
+    """A file that is mapped into memory part by part; a part is unmapped with the last block that uses it.
+
+    Mappings are private (copy-on-write): kernels need writeable arrays, and changes must not reach the file.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -1,4 +1,7 @@
-"""Convert Arrow arrays to NumPy arrays: numbers, codes of texts, and the columns of a batch by name."""
+"""Convert Arrow arrays to NumPy arrays: numbers, codes of texts, and the columns of a batch by name.
+
+Everything that Arrow reads is `checked`: valid buffers, texts as bytes, and one kind of error.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +128,10 @@ def fields_of(structs: Any) -> Any:
 
 
 def flatten(array: Any) -> tuple[Any, NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the elements of lists, the first element of each list, and which lists are too long."""
+    """Return the elements of lists, the first element of each list, and which lists are too long.
+
+    Null and a list that is too long have no elements.
+    """
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     too_long = lengths > MOST_ELEMENTS
     if too_long.any():

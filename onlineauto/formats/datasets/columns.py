@@ -130,7 +130,10 @@ class DatasetColumns:
         return self.rows != "labels"
 
     def required(self) -> dict[str, str]:
-        """Return the required columns, each with its purpose, without the fields of `list`."""
+        """Return the required columns, each with its purpose, without the fields of `list`.
+
+        The action that was taken is needed for its cost and for the list of all actions.
+        """
         single = ("label", "action", "event", "list", "chosen", *_OUTCOMES)
         result = {getattr(self, name): name for name in single if getattr(self, name) is not None}
         if self.action is not None and self.choices and self.cost_column is None:
@@ -143,7 +146,10 @@ class DatasetColumns:
         return result
 
     def toml(self, *, name: str = "", evidence: Mapping[str, str] | None = None) -> str:
-        """Return the text of a file that `read_columns` reads."""
+        """Return the text of a file that `read_columns` reads.
+
+        Its first line has the `name` of the dataset. A role is followed by its `evidence` as a comment.
+        """
         return "\n".join(self._lines(name, evidence or {})) + "\n"
 
     def _lines(self, dataset: str, evidence: Mapping[str, str]) -> Iterator[str]:
@@ -326,7 +332,10 @@ def _problem(name: str, kind: Any, purpose: str) -> str:
 
 
 def kinds_of_names(columns: DatasetColumns, schema: Any, folders: Iterable[str]) -> tuple[set[str], set[str]]:
-    """Return the identities and the columns with numbers, each as ``namespace^column``."""
+    """Return the identities and the columns with numbers, each as ``namespace^column``.
+
+    Identities are the action, `categories`, columns with a dictionary, and the names of folders.
+    """
     identities, numbers = set[str](), set[str]()
     actions = columns.actions, _fields_of_actions(columns, schema)
     for groups, available in ((columns.context, schema), actions):

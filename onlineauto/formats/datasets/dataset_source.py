@@ -120,11 +120,6 @@ class DatasetReader:
         raise InputError(f"{self.name}: no file of the dataset can be opened as Parquet")
 
     @property
-    def names(self) -> NameHashes:
-        """The names of the columns' features."""
-        return self._encoder.names
-
-    @property
     def identities(self) -> Identities:
         """Columns whose numbers are names, each as ``namespace^column``."""
         return self._encoder.identities
@@ -291,16 +286,17 @@ class _Mark(NamedTuple):
 
 
 class DatasetSource:
-    """The events of Parquet files or of an Arrow dataset, which can be read from any position."""
+    """The events of Parquet files or of an Arrow dataset, which can be read from any position.
+
+    A position has the file, the row in the file, and the number of events before it. Reading resumes at the
+    row group of the position.
+    """
 
     def __init__(
         self,
         source: Any,
         columns: str | os.PathLike[str] | Mapping[str, Any] | DatasetColumns | None = None,
-        *,
-        predicts: bool = False,
     ) -> None:
-        self._predicts = predicts
         self.files: Sequence[DatasetFile]
         if isinstance(source, str | os.PathLike):
             self.name, self.files = os.fspath(source), files_of_paths([source])
@@ -335,10 +331,14 @@ class DatasetSource:
         source._marks = deque(maxlen=_MARKS)  # noqa: SLF001
         return source
 
-    def like(self, learnt: Mapping[str, Any]) -> DatasetSource:
-        """Return a source of the same files for a model that has learnt a dataset with a `description`."""
+    def like(self, learnt: Mapping[str, Any], *, predicts: bool) -> DatasetSource:
+        """Return a source of the same files for a model that has learnt the dataset with this `description`.
+
+        Columns must have the same types. If the model only `predicts`, its columns and choices are the
+        default, and columns of outcomes may be missing.
+        """
         model, columns = columns_of(learnt.get("columns", {})), self._given
-        if self._predicts:
+        if predicts:
             columns = columns or model
             if columns.rows == model.rows == "events" and columns.choices is None:
                 columns = replace(columns, choices=model.choices)
@@ -366,11 +366,6 @@ class DatasetSource:
         return {"columns": stored, "types": self._learnt}
 
     @property
-    def roles(self) -> DatasetColumns | None:
-        """The roles of the columns that the caller passed, if any."""
-        return self._given
-
-    @property
     def action_names(self) -> tuple[str, ...]:
         """The names of the actions, if they are the same in all events."""
         return () if self._columns is None else tuple(self._columns.choices or ())
@@ -393,7 +388,7 @@ class DatasetSource:
         columns, schema = self._given, self.schema()
         if columns is None:
             try:
-                columns = infer_columns(schema, self.first_rows(), decides=decides, predicts=self._predicts)
+                columns = infer_columns(schema, self.first_rows(), decides=decides)
             except InputError as error:
                 raise InputError(f"{self.name}: {error}") from None
         if columns.rows == "events" and columns.choices is None and columns.action is not None:

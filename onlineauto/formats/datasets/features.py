@@ -15,7 +15,6 @@ from onlineauto.formats.datasets.arrow_arrays import (
     is_text,
     numbers_of,
     path_at,
-    plain_values,
     pyarrow,
     texts_of,
     type_at,
@@ -99,7 +98,10 @@ class ColumnFeatures:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A feature of each action that is the same in all events; one element per event and action."""
+    """A feature of each action that is the same in all events; one element per event and action.
+
+    A `value` of NaN is no feature; without values, all are 1.
+    """
 
     namespace: int
     hashes: NDArray[np.uint32]
@@ -114,7 +116,10 @@ class Repeated:
 
 
 def repeated(rows: ColumnFeatures) -> list[Repeated]:
-    """Return features of rows, each of which describes an action of all events, in layers."""
+    """Return features of rows, each of which describes an action of all events, in layers.
+
+    The first layer has the first feature of each action, and so on; NaN fills the layers of shorter rows.
+    """
     assert rows.start is not None
     assert rows.value is not None
     layers, lengths = [], np.diff(rows.start)
@@ -126,7 +131,10 @@ def repeated(rows: ColumnFeatures) -> list[Repeated]:
 
 
 class ColumnName(NamedTuple):
-    """The namespace of a column's features, and the name of the column in it."""
+    """The namespace of a column's features, and the name of the column in it.
+
+    As in dicts, a list and a struct are namespaces of their own, wherever they are listed.
+    """
 
     namespace: str
     name: str
@@ -184,8 +192,6 @@ class Encoder:
                 length = np.diff(start)
                 position = np.arange(len(value)) - np.repeat(start[:-1], length)
                 hashes = (position + self.names.namespaces.hashes[number]).astype(np.uint32)
-                if self.names.noted is not None:
-                    self.names.features(range(int(length.max(initial=0))), number)
                 absent = (value == 0) | np.isnan(value)
                 if absent.any():
                     in_vector = np.repeat(length >= LEAST_VECTOR, length)[absent]
@@ -202,7 +208,10 @@ class Encoder:
     def encode_mappings(
         self, rows: Iterable[tuple[str, Mapping[str, Any]]], owner: str, title: str
     ) -> list[ColumnFeatures]:
-        """Return the features of mappings by namespace; each comes with its position for messages."""
+        """Return the features of mappings by namespace; each comes with its position for messages.
+
+        The columns with numbers are added to `value_numbers`.
+        """
         spans = []
         for where, mapping in rows:
             features = named(mapping, self.identities)
@@ -231,9 +240,6 @@ class Encoder:
         if last is not None and hashes is not None and last.equals(texts.values):
             return texts.code, hashes
         hashes = self.hashes(prefix.encode(), *texts.bytes_of(), number)
-        if self.names.noted is not None:
-            values = map(str, plain_values(texts.values))
-            self.names.noted(number, [prefix + value for value in values], hashes.tolist())
         if pyarrow().types.is_dictionary(array.type):
             self._hashed[key] = texts.values, hashes
         return texts.code, hashes

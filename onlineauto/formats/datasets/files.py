@@ -73,7 +73,11 @@ def is_dataset(source: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetFile:
-    """A file, or another part of a dataset, that can be opened."""
+    """A file, or another part of a dataset, that can be opened.
+
+    `size` is 0 if it is unknown; `values` are columns that are not in the file but in the names of its
+    folders; `opener` returns a `ParquetPart`, a `FragmentPart` or a `ReaderPart`.
+    """
 
     name: str
     size: int
@@ -144,7 +148,10 @@ class ParquetPart:
             yield _with_columns(batch, self._values)
 
     def _check_columns(self, groups: Sequence[int]) -> None:
-        """Raise the error of damaged metadata of a column, which ends the process if Python asks for it."""
+        """Raise the error of damaged metadata of a column, which ends the process if Python asks for it.
+
+        Arrow checks the metadata of all columns before it reads data, which this source does not have.
+        """
         ahead = SimpleNamespace(**{name: getattr(self._source, name) for name in ("closed", "seek", "tell")})
         source = pyarrow().PythonFile(ahead, mode="r")
         file = self._parquet.ParquetFile(source, metadata=self.metadata, pre_buffer=True)

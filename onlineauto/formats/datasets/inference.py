@@ -48,12 +48,10 @@ _FLAG: Final = "it says which action was taken, which is an outcome and no featu
 _NUMERIC: Final = ("probability", "cost", "reward", "label", "weight")
 
 
-def infer_columns(
-    schema: Any, first: Any | None, *, decides: bool | None, predicts: bool = False
-) -> DatasetColumns:
+def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> DatasetColumns:
     """Return the inferred roles of the columns of a dataset, by its first rows if they are known.
 
-    A model that only `predicts` needs no label.
+    `decides` is whether rows are decisions, or None to infer that, too.
     """
     roles = {role: name for role, names in _NAMES.items() if (name := _first_name(schema, names, role))}
     if "cost" in roles and "reward" in roles:
@@ -61,7 +59,7 @@ def infer_columns(
     if decides is None:
         decides = "probability" in roles
     if not decides:
-        if "label" not in roles and not predicts:
+        if "label" not in roles:
             raise _ambiguity(schema, "which one is the label")
         chosen: dict[str, Any] = {name: roles[name] for name in ("label", "weight") if name in roles}
         chosen |= {"tag": roles["event"]} if "event" in roles else {}
@@ -119,7 +117,10 @@ def _ambiguity(schema: Any, role: str) -> InputError:
 
 
 def _with_lists(schema: Any, taken: dict[str, Any], event: str | None) -> DatasetColumns:
-    """Return columns whose actions are a list of structs."""
+    """Return columns whose actions are a list of structs.
+
+    Without the index of the action that was taken, columns of outcomes have no use, and are no features.
+    """
     outcomes = () if "chosen" in taken else ("cost", "reward", "probability")
     unused = [taken.pop(name) for name in outcomes if name in taken]
     if event is not None:
@@ -139,7 +140,10 @@ def _with_lists(schema: Any, taken: dict[str, Any], event: str | None) -> Datase
 
 
 def _repeats(first: Any, roles: Mapping[str, str], outcomes: Mapping[str, str]) -> bool:
-    """Return whether events have several rows; if rows have actions, not all of them are chosen ones."""
+    """Return whether events have several rows; if rows have actions, not all of them are chosen ones.
+
+    A chosen one is flagged by 1, the others of its event by 0, or only the chosen one has an outcome.
+    """
     codes = run_codes(column_at(first, roles["event"]))
     if "chosen" in roles:
         flags = numbers_of(column_at(first, roles["chosen"]))
@@ -261,7 +265,10 @@ def _is_same(array: Any, within: np.ndarray[Any, np.dtype[np.int64]]) -> bool:
 
 
 def all_values(batches: Iterable[Any], column: str, numbers: Collection[str] = ()) -> tuple[str, ...]:
-    """Return all values of a column as texts, sorted: numbers by size, then texts."""
+    """Return all values of a column as texts, sorted: numbers by size, then texts.
+
+    `numbers` are the texts of a column of several kinds that spell numbers.
+    """
     values: set[str] = set()
     numeric = False
     for batch in batches:

@@ -242,7 +242,10 @@ class RowDecoder:
     def _refuse_infinite(
         self, table: EventTable, features: Sequence[ColumnFeatures], start: NDArray[np.int64] | None
     ) -> None:
-        """Leave out events with an infinite feature or a list with too many elements."""
+        """Leave out events with an infinite feature or a list with too many elements.
+
+        `start` has the first row of each event, unless each row is an event.
+        """
         for column in features:
             elements, rows = column.infinite()
             too_long = np.flatnonzero(() if column.too_long is None else column.too_long)

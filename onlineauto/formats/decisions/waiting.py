@@ -159,7 +159,11 @@ class Timed(Generic[Entry]):
 
 
 class Finished(Generic[Entry]):
-    """Entries that are remembered until their deadlines, up to a maximum number."""
+    """Entries that are remembered until their deadlines, up to a maximum number.
+
+    There are two generations. The older generation is dropped once all of its deadlines are over, or when the
+    younger one reaches half of the maximum. So at least the latest half of the maximum is remembered.
+    """
 
     def __init__(self) -> None:
         self.young: dict[str, Entry] = {}

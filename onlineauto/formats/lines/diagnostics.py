@@ -221,7 +221,7 @@ class SlotLogCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """A problem of the input. Returned by `Workspace.diagnostics` in the list `kept`."""
+    """A problem of the input."""
 
     file: str  # Name of the file, ``<stdin>`` or ``<bytes>``; one of `OBJECTS` for Python objects.
     line: int  # 1-based line, or number of the event or row of Python objects.
@@ -327,7 +327,10 @@ def _quote(text: bytes) -> str:
 
 
 def _is_too_large(number: bytes, text: bytes) -> bool:
-    """Return whether a JSON number at the start of an offending text is infinite as a float64."""
+    """Return whether a JSON number at the start of an offending text is infinite as a float64.
+
+    A number that fills the whole text was cut. Readers reject such a number only if it is too large.
+    """
     return math.isinf(float(number)) or len(number) == len(text) == MOST_TEXT
 
 
@@ -337,9 +340,6 @@ def make_diagnostic(
     """Return the `Diagnostic` for a problem that a kernel recorded.
 
     `text` is the offending text; `unit` is "line" or "event". Reading ends at a `fatal` problem.
-
-    >>> print(make_diagnostic(ProblemCode.NO_BAR, file="log.txt", line=3, column=1, text=b"1", unit="line"))
-    log.txt:3:1: no '|' in '1'; line skipped
     """
     message, done = _text_of(code)
     quoted = _quote(text)
@@ -357,9 +357,3 @@ def make_diagnostic(
         message=message.format(text=quoted),
         done=_STOPPED if fatal else done.format(unit=unit),
     )
-
-
-def json_hint(problems: str) -> str:
-    """Return the advice for problems of text that is JSON, or ""."""
-    is_json = "no '|' in '{" in problems
-    return "; this looks like JSON: add json=True, or dsjson=True for the log of a service" if is_json else ""

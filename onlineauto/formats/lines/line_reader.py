@@ -11,13 +11,7 @@ import numpy as np
 from onlineauto.errors import EventTypeError, InputError, ParseError
 from onlineauto.features.block import DEFAULT, Block, Namespaces
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
-from onlineauto.formats.lines.diagnostics import (
-    MOST_TEXT,
-    Diagnostic,
-    Diagnostics,
-    json_hint,
-    make_diagnostic,
-)
+from onlineauto.formats.lines.diagnostics import MOST_TEXT, Diagnostic, Diagnostics, make_diagnostic
 from onlineauto.formats.lines.line_kernels import DONE, GROW, STOPPED, find_cut
 from onlineauto.formats.lines.mark_kernels import bitmap_size
 from onlineauto.formats.lines.problem_code_kernels import ProblemCode
@@ -317,8 +311,7 @@ class LineReader(RecordReader, ABC):
         if len(blocks) != 1 or len(blocks[0]) != 1:
             n_events = sum(map(len, blocks))
             problems = "; ".join(map(str, self.diagnostics.kept)) or f"it has {n_events} events"
-            message = f"the text is not one event: {problems}{json_hint(problems)}"
-            raise NotOneEventError(message, self.diagnostics.kept)
+            raise NotOneEventError(f"the text is not one event: {problems}", self.diagnostics.kept)
         return blocks[0]
 
     def take_problems(self) -> Diagnostics:

@@ -11,7 +11,7 @@ from onlineauto.features.block import DEFAULT, Namespaces
 from onlineauto.features.hash_kernels import hash_name, murmur3
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
 _NO_NAME = DEFAULT.decode()
 _MOST = 1 << 18
@@ -36,8 +36,6 @@ class NameHashes:
         self._known: dict[tuple[str, int], int] = {}
         self.namespaces = Namespaces()
         self.rules: dict[str, Any] = {"hash": hash, "hash_seed": hash_seed}
-        self.noted: Callable[[int, Iterable[str | int], Iterable[int]], object] | None = None
-        """Receives the number of the namespace, the names and the hashes that a reader of columns makes."""
 
     def of_columns(self, identities: Iterable[str], numbers: Iterable[str] | None = None) -> NameHashes:
         """Record in the rules that names are made of dicts or columns, with these identities; return self.
@@ -87,10 +85,7 @@ class NameHashes:
         self, names: Sequence[str | int], namespace: int
     ) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
         """Return the hashes of several names: uint32[n]."""
-        hashes = np.array([self.feature(name, namespace) for name in names], np.uint32)
-        if self.noted is not None:
-            self.noted(namespace, names, hashes.tolist())
-        return hashes
+        return np.array([self.feature(name, namespace) for name in names], np.uint32)
 
     def hash(self, name: str, seed: int) -> int:
         """Return the hash of a name, seeded with another hash."""

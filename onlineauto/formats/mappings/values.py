@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -158,8 +157,6 @@ def plain_tree(value: object, where: str) -> Any:
     if isinstance(builtin, Mapping):
         return {str(name): plain_tree(item, f"{where}: {name}") for name, item in builtin.items()}
     if is_sequence(builtin):
-        if isinstance(builtin, AbstractSet) and not all(isinstance(item, str) for item in builtin):
-            raise InputError(f"{where}: {short_repr(builtin)} is a set, which has no order: give a list")
         return [plain_tree(item, f"{where}: {index}") for index, item in enumerate(builtin)]
     if builtin is not None and not isinstance(builtin, str | int | float):
         raise invalid_feature_error(builtin, where)

@@ -38,13 +38,10 @@ _FOUND = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @contextmanager
-def replacing(
-    path: str | os.PathLike[str], *, alone: Alone = nullcontext, private: bool = False
-) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str], *, alone: Alone = nullcontext) -> Iterator[BinaryIO]:
     """Yield an open file that replaces `path` when the context ends without an error.
 
-    The file gets the permissions of the replaced file, or those of a new file; if it is `private`, only its
-    owner can read it. It is renamed within `alone`.
+    The file gets the permissions of the replaced file, or those of a new file. It is renamed within `alone`.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as directory, suppress(ZeroDivisionError):
@@ -63,8 +60,7 @@ def replacing(
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            if not private:
-                part.chmod(_mode_of(target))
+            part.chmod(_mode_of(target))
             with alone():
                 part.replace(target)
         except BaseException as error:

@@ -63,14 +63,6 @@ def write_vw_model(workspace: Workspace, target: str | os.PathLike[str] | Binary
     VW predicts the same with it: for a model of exact mode bit for bit, for any other up to the rounding of
     sums and of decimals in the text of options. Unless the model only predicts, VW can continue learning.
 
-    >>> import io
-    >>> from onlineauto import Workspace
-    >>> from onlineauto.interop import read_vw_model
-    >>> file = io.BytesIO()
-    >>> write_vw_model(Workspace().fit(["1 |a x", "0 |a y"]), file)
-    >>> read_vw_model(file.getvalue()).predict("|a x").round(1)  # Vowpal Wabbit predicts the same
-    array([0.5], dtype=float32)
-
     Parameters
     ----------
     workspace : Workspace

@@ -17,6 +17,7 @@ Source: VW 9.11.9 ``parse_regressor.cc``, ``gd.cc``, ``cb_adf.cc``, ``cb_explore
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,7 +26,6 @@ import numpy as np
 
 from onlineauto.interop.vw.fields import FieldReader, Fields, FieldWriter
 from onlineauto.interop.vw.search import NO_SEARCH, VwDecay, VwSearch, decay_fields, search_fields
-from onlineauto.workspace.model_file import VW_BEGIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 VERSION = b"9.11.9"
 """The version of all files that are read or written."""
 
+_BEGIN = re.compile(rb"(?s)[\x06-\x0c]\0\0\0(\d+\.\d+\.\d+)\0")
 _WIDE_BITS = 31
 """Number of bits from which the number of a cell is a uint64."""
 
@@ -115,19 +116,28 @@ class VwFile:
 
 def begins_as_vw(data: bytes) -> bool:
     """Return whether `data` begins like a model file of VW, version 7 or later."""
-    return VW_BEGIN.match(data) is not None
+    return _BEGIN.match(data) is not None
 
 
 def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) -> VwFile:
-    """Return the content of a file; `shape` returns the parts that follow the options of a head."""
+    """Return the content of a file.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    name : str
+        Name of the file in messages.
+    shape : callable
+        Returns the parts that follow the options of a head.
+    """
     reader = FieldReader(data, name=name)
-    begin = VW_BEGIN.match(data)
+    begin = _BEGIN.match(data)
     if begin is None:
         raise reader.fail("it begins with something else")
     if begin[1] != VERSION:
         raise reader.fail(
-            f"it is of version {begin[1].decode()}, but only version {VERSION.decode()} can be read: "
-            "let that version of VW load and save it, with vw -i old.model -d /dev/null -f new.model"
+            f"it is of version {begin[1].decode()}, but only version {VERSION.decode()} can be read"
         )
     head = _head(reader, VwHead())
     expected = shape(head)

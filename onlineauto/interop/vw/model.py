@@ -65,7 +65,6 @@ def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Unpack[Opti
     The workspace predicts like VW with ``-i``, and continues to learn like VW: state that VW does not save
     starts empty. If there are several models (bags, covers, estimates of ``dr``, live configs), the sums of
     all but the first start at 0, unless the file was written with ``--per_model_save_load``.
-    `write_vw_model` has an example.
 
     Parameters
     ----------
@@ -279,12 +278,12 @@ def is_vw_model(source: object) -> bool:
 
 
 def load_any_model(
-    path: str | os.PathLike[str], configuration: Configuration, *, allow_scaled: bool = False
+    path: str | os.PathLike[str], configuration: Configuration
 ) -> tuple[Workspace, dict[str, Any]]:
-    """Return the workspace of a model file, and the stored state of the run, like `load_model`."""
+    """Return the workspace of a model file, and the stored state of the run that saved it."""
     if is_vw_model(path):
         return load_vw_model(path, configuration)
-    return load_model(Workspace, path, configuration, allow_scaled=allow_scaled)
+    return load_model(Workspace, path, configuration)
 
 
 def read_model(source: str | os.PathLike[str] | bytes, *, testonly: bool = False) -> Workspace:

@@ -16,7 +16,6 @@ from onlineauto.interop.vw.file import VwShape
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import make_rule
 from onlineauto.workspace.options import REGISTRY
-from onlineauto.workspace.save_load import flag_text
 
 if TYPE_CHECKING:
     from onlineauto.interop.vw.file import VwHead
@@ -37,7 +36,10 @@ _OF_SLOTS = {"cb_sample"}
 
 
 def configuration_of(head: VwHead, configuration: Configuration, *, name: str) -> Configuration:
-    """Return the options of a file combined with `configuration`, in exact mode."""
+    """Return the options of a file combined with `configuration`, in exact mode.
+
+    VW saves only some options. Others, such as ``--loss_function``, have to be passed again, like to VW.
+    """
     stored = _stored_options(head, name=name)
     values: dict[str, Any] = {option: stored.get(option) for option in stored.supplied}
     for option in REGISTRY.options:
@@ -46,11 +48,11 @@ def configuration_of(head: VwHead, configuration: Configuration, *, name: str) -
         value = configuration.get(option.name)
         if value != values.get(option.name, value) and not option.override:
             raise OptionError(
-                f"cannot use {flag_text(option.flag, value)}: {name} was made with "
-                f"{flag_text(option.flag, values[option.name])}; leave it out"
+                f"cannot use {option.flag} {value}: {name} was made with "
+                f"{option.flag} {values[option.name]}; leave it out"
             )
         values[option.name] = value
-    return REGISTRY.from_keywords(**{"names": "unknown"} | values | {"vw_exact": True})
+    return REGISTRY.from_keywords(**values | {"vw_exact": True})
 
 
 def _stored_options(head: VwHead, *, name: str) -> Configuration:

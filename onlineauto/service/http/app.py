@@ -6,7 +6,6 @@ import asyncio
 import logging
 import secrets
 import threading
-import time
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import partial, wraps
@@ -36,7 +35,6 @@ from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.wire import (
     BatchAnswer,
     BatchDecision,
-    BodyDecoder,
     Canary,
     Evaluate,
     MetricValue,
@@ -64,7 +62,7 @@ from onlineauto.service.learning.evaluate import evaluate_policies
 from onlineauto.service.learning.learner import MOST_RECORDS
 from onlineauto.service.log.segment_log import RecordsAnswer
 from onlineauto.service.loop.loop import Loop
-from onlineauto.service.loop.slots import activate_slots, after_all, rank_slots, reward_slots
+from onlineauto.service.loop.slots import activate_slots, after_all, rank_slots, reward_slots, slot_id
 from onlineauto.service.options import DEFAULT_LOOP, PART_BYTES, RECORDED_BY
 from onlineauto.service.ranking import check_cost
 from onlineauto.service.refused import RefusedError
@@ -83,8 +81,6 @@ if TYPE_CHECKING:
     from onlineauto.service.ranking import Ranked, RankRequest
 
 _LOG = logging.getLogger("onlineauto.service")
-_SWITCHING: Final = 10.0
-"""Maximum number of seconds that a request to switch to another model waits until that model ranks."""
 _IDLE: Final = 0.1
 _BUSY: Final = 0.5
 _TICK: Final = 0.25
@@ -99,15 +95,15 @@ _WATCHERS: Final = 32
 _LAG: Final = 60.0
 Result = TypeVar("Result")
 
-_RANK = BodyDecoder(Rank)
-_PERSONALIZER_RANK = BodyDecoder(PersonalizerRank)
-_BATCH = BodyDecoder(RawBatch)
-_REWARD = BodyDecoder(Reward)
-_PERSONALIZER_REWARD = BodyDecoder(PersonalizerReward)
-_SLOTS = BodyDecoder(SlotsRank)
-_PERSONALIZER_SLOTS = BodyDecoder(PersonalizerSlotsRank)
-_PERSONALIZER_SLOTS_REWARD = BodyDecoder(PersonalizerSlotsReward)
-_METRIC = BodyDecoder(MetricValue)
+_RANK = msgspec.json.Decoder(Rank)
+_PERSONALIZER_RANK = msgspec.json.Decoder(PersonalizerRank)
+_BATCH = msgspec.json.Decoder(RawBatch)
+_REWARD = msgspec.json.Decoder(Reward)
+_PERSONALIZER_REWARD = msgspec.json.Decoder(PersonalizerReward)
+_SLOTS = msgspec.json.Decoder(SlotsRank)
+_PERSONALIZER_SLOTS = msgspec.json.Decoder(PersonalizerSlotsRank)
+_PERSONALIZER_SLOTS_REWARD = msgspec.json.Decoder(PersonalizerSlotsReward)
+_METRIC = msgspec.json.Decoder(MetricValue)
 AnyHandlers = TypeVar("AnyHandlers", bound="FrontHandlers")
 _NOTHING = Reply(204, headers=((RECORDED_BY[0].encode(), RECORDED_BY[1].encode()),))
 
@@ -199,13 +195,13 @@ class FrontHandlers:
     def metric(self, request: Request) -> None:
         """Record values of metrics."""
         body = _METRIC.decode(request.body)
-        event_id, key = _named_by(body, self.front), body.key or _key_of(request)
+        event_id, key = _named_by(body), body.key or _key_of(request)
         self.front.metric(event_id, body.metric, body.value, request.done, key=key)
 
     @_one_by_one
     def activate(self, request: Request) -> None:
         """Activate decisions."""
-        self.record_activation(request.path["event_id"], request.done)
+        activate_slots(self.front, request.path["event_id"], request.done, single=True)
 
     @_one_by_one
     def slots_activate(self, request: Request) -> None:
@@ -216,7 +212,7 @@ class FrontHandlers:
     def reward(self, request: Request) -> None:
         """Record rewards."""
         body = _REWARD.decode(request.body)
-        event_id, key = _named_by(body, self.front), body.key or _key_of(request)
+        event_id, key = _named_by(body), body.key or _key_of(request)
         value, cost = body.reward, body.cost
         if cost is msgspec.UNSET:
             if value is msgspec.UNSET:
@@ -234,18 +230,14 @@ class FrontHandlers:
         """Record a reward of a decision."""
         self.front.reward(event_id, value, done, key=key)
 
-    def record_activation(self, event_id: str, done: Done) -> None:
-        """Activate a decision, or all its deferred slots."""
-        activate_slots(self.front, event_id, done, single=True)
-
     async def close(self) -> None:
         """End the work in the background."""
 
     async def alive(self, _request: Request) -> Reply:
         """Report whether the process answers, writes its log and learns."""
-        reason = self.front.stop_reason  # not that a model cannot be saved: a restart would lose it
-        if reason:
-            return Reply.text(f"no: {reason}\n", 503)
+        trouble = self.front.trouble
+        if trouble:
+            return Reply.text(f"no: {trouble}\n", 503)
         return Reply.text("ok\n")
 
     async def prometheus(self, _request: Request) -> Reply:
@@ -258,7 +250,7 @@ class FrontHandlers:
 
     def _ranks(
         self,
-        decoder: BodyDecoder[Rank] | BodyDecoder[PersonalizerRank],
+        decoder: msgspec.json.Decoder[Rank] | msgspec.json.Decoder[PersonalizerRank],
         requests: Sequence[Request],
         reply: Callable[[Ranked], Reply],
     ) -> list[Reply | Exception]:
@@ -269,7 +261,7 @@ class FrontHandlers:
 
     def _decide(
         self,
-        decoder: BodyDecoder[Rank] | BodyDecoder[PersonalizerRank],
+        decoder: msgspec.json.Decoder[Rank] | msgspec.json.Decoder[PersonalizerRank],
         requests: Sequence[tuple[bytes | msgspec.Raw, str | None, Done]],
         ids: set[str] | None = None,
     ) -> list[Ranked | Exception]:
@@ -297,7 +289,7 @@ class FrontHandlers:
 
     def _slots(
         self,
-        decoder: BodyDecoder[SlotsRank] | BodyDecoder[PersonalizerSlotsRank],
+        decoder: msgspec.json.Decoder[SlotsRank] | msgspec.json.Decoder[PersonalizerSlotsRank],
         request: Request,
     ) -> tuple[SlotsRankRequest, list[Ranked]]:
         """Rank the slots of a request, and return it with an answer for each slot."""
@@ -333,9 +325,9 @@ def _key_of(request: Request) -> str:
     return request.headers.get("idempotency-key", "")
 
 
-def _named_by(body: Reward | MetricValue, front: Front) -> str:
+def _named_by(body: Reward | MetricValue) -> str:
     """Return the id of the decision, or of the decision of a slot, that a body names."""
-    return front.slot_decision(body.event_id, body.slot) if body.slot else body.event_id
+    return slot_id(body.event_id, body.slot) if body.slot else body.event_id
 
 
 def _new_id() -> str:
@@ -362,7 +354,7 @@ class Handlers(FrontHandlers):
 
     async def settings(self, request: Request) -> Reply:
         """Change the mode, and the settings of the join."""
-        changes = msgspec.to_builtins(BodyDecoder(Settings).decode(request.body))
+        changes = msgspec.to_builtins(msgspec.json.decode(request.body, type=Settings))
         return Reply.json(await _recorded(partial(self.loop.change, changes)))
 
     async def model(self, request: Request) -> Reply:
@@ -387,7 +379,7 @@ class Handlers(FrontHandlers):
 
     async def configure(self, request: Request) -> Reply:
         """Change the settings, in Personalizer's format."""
-        changes = changes_in(BodyDecoder(ServiceConfiguration).decode(request.body), self.loop)
+        changes = changes_in(msgspec.json.decode(request.body, type=ServiceConfiguration), self.loop)
         await _recorded(partial(self.loop.change, changes))
         return Reply.json(configuration_of(self.loop))
 
@@ -397,7 +389,7 @@ class Handlers(FrontHandlers):
 
     async def set_policy(self, request: Request) -> Reply:
         """Check that a policy of Personalizer has the options of the model."""
-        check_policy(BodyDecoder(PolicyContract).decode(request.body), self.loop.join.settings)
+        check_policy(msgspec.json.decode(request.body, type=PolicyContract), self.loop.join.settings)
         return await self.policy(request)
 
     async def export_model(self, _request: Request) -> Reply:
@@ -430,13 +422,6 @@ class Handlers(FrontHandlers):
     async def _switch_to(self, name: str, content: bytes) -> None:
         """Add a model to the history, and switch to it."""
         await _recorded(partial(self.loop.put_model, name, content), in_thread=True)
-        await self._published()
-
-    async def _published(self) -> None:
-        """Wait until the model of the latest switch ranks, for a few seconds at most."""
-        end = time.monotonic() + _SWITCHING
-        while self.loop.is_switching and not self.stopping and time.monotonic() < end:
-            await asyncio.sleep(_IDLE / 2)
 
     async def records(self, request: Request) -> Reply:
         """Take over records of the log of a rank server."""
@@ -456,20 +441,19 @@ class Handlers(FrontHandlers):
 
     async def use_model(self, request: Request) -> Reply:
         """Switch to a model of the history."""
-        body = BodyDecoder(ModelChoice).decode(request.body)
+        body = msgspec.json.decode(request.body, type=ModelChoice)
         await _recorded(partial(self.loop.use_model, body.name))
-        await self._published()
         return Reply.json(body)
 
     async def start_canary(self, request: Request) -> Reply:
         """Let a model of the history decide for a share of the units; a share of 0 ends the canary."""
-        body = BodyDecoder(Canary).decode(request.body)
+        body = msgspec.json.decode(request.body, type=Canary)
         await _recorded(partial(self.loop.start_canary, body.name, body.share), in_thread=True)
         return Reply.json(body)
 
     async def evaluate(self, request: Request) -> Reply:
         """Estimate the values of policies over the whole log."""
-        policies = BodyDecoder(Evaluate).decode(request.body).policies
+        policies = msgspec.json.decode(request.body, type=Evaluate).policies
         if self.evaluating.locked():
             raise RefusedError("another evaluation runs", status=429, retry_after=10.0)
         async with self.evaluating:
@@ -550,7 +534,10 @@ def application(
     hosts: Collection[str] = (),
     make_handlers: Callable[[Loop, ServiceMetrics], Handlers] = Handlers,
 ) -> Application:
-    """Return the application of a loop, which learns, or of a rank server, which follows its learner."""
+    """Return the application of a loop, which learns, or of a rank server, which follows its learner.
+
+    It has all endpoints of its handlers, works in a thread while it runs, and closes `front` when it ends.
+    """
     handlers: FrontHandlers
     if isinstance(front, Loop):
         handlers = make_handlers(front, ServiceMetrics(partial(status_of, front)))
@@ -593,12 +580,11 @@ def body_bytes_of(route: Endpoints, most: int) -> int:
 
 @asynccontextmanager
 async def working(front: Loop | RankServer, handlers: FrontHandlers, waiting: Waiting) -> AsyncIterator[None]:
-    """Check the disk, let a front learn, or follow, and write ticks; close it at the end."""
+    """Let a front learn, or follow, and write ticks; close it at the end."""
     stop = threading.Event()
     work = partial(_learn, front, stop) if isinstance(front, Loop) else partial(_follow, front, stop)
     target = copy_context().run  # so that its log records name the loop
     thread = threading.Thread(target=target, args=(work,), name="onlineauto-work", daemon=True)
-    front.check_disk()
     waiting.start()
     thread.start()
     ticking = asyncio.create_task(_tick(front))
@@ -677,9 +663,7 @@ def _follow(rank_server: RankServer, stop: threading.Event) -> None:
         if away != (rank_server.failed is not None):
             away = not away
             message = (
-                f"the learner cannot be followed: {rank_server.failed}"
-                if away
-                else "the learner is available again"
+                f"the learner is away: {rank_server.failed}" if away else "the learner is available again"
             )
             _LOG.warning(message, extra={"event": "learner", "away": away})
         if not exchanged or rank_server.behind < PART_BYTES:  # many records cost little more than one

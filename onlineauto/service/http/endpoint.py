@@ -19,10 +19,9 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-import msgspec
 from httptools import HttpParserInvalidURLError, parse_url
 
-from onlineauto.service.http.wire import Reply, message_of, problem, reply_to_error
+from onlineauto.service.http.wire import Reply, problem, reply_to_error
 from onlineauto.service.log.segment_log import call_all
 from onlineauto.service.options import DEFAULT_LOOP
 from onlineauto.service.refused import RefusedError
@@ -47,17 +46,17 @@ _RATED_BYTES: Final = 4096
 _TURN: Final = 128
 """Maximum number of requests of a loop in one turn of the event loop, while several loops share a service."""
 _APART: Final = 60.0
-"""Seconds for which further failed requests of a kind are only counted."""
-_LINES: Final = 5
-"""Maximum number of lines about rejected requests of an endpoint with a status, in `_APART` seconds."""
-_QUOTED: Final = re.compile(r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
-"""A quoted part of a message, which may be data of the request."""
+"""Seconds between two lines about answers 503."""
 _MOST_HEADS: Final = 1024
 """Maximum number of heads that are remembered, each of which has at most 16 KB."""
 
 
 class Waiting:
-    """Passes results from the thread of the log to the tasks of an event loop."""
+    """Passes results from the thread of the log to the tasks of an event loop.
+
+    `deliver` is an argument of `GroupCommit`. Before `start` and after `stop`, it runs the callbacks in the
+    calling thread.
+    """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -122,11 +121,7 @@ class Request:
 
     def fail(self, error: Exception) -> None:
         """Answer with an error."""
-        if isinstance(error, msgspec.DecodeError) and str(error) == "Input data was truncated":
-            size = len(self.body)
-            message = f"the body is no complete JSON: it ends after {size} bytes"
-            error = RefusedError(message if size else "the body is empty: send JSON")
-        self.reason = error.logged if isinstance(error, RefusedError) else str(error)
+        self.reason = str(error)
         self.end(reply_to_error(error, "" if self.endpoint is None else self.endpoint.name))
         error.__traceback__ = None  # its frames have the body, and may have the error
 
@@ -139,12 +134,7 @@ class Request:
             guard = self.endpoint.guard
             if self.is_counted:
                 guard.release()
-            reason = self.reason
-            if not reason and self.refusal is not None:
-                reason = message_of(self.refusal)
-            elif not reason and reply.status == 503:
-                reason = reply.body.decode().strip()
-            guard.account(self.endpoint.name, reply.status, time.perf_counter() - self.began, reason)
+            guard.account(self.endpoint.name, reply.status, time.perf_counter() - self.began, self.reason)
         send(reply)
 
 
@@ -171,17 +161,11 @@ class SharedRoom:
         return not self.is_shared or served < _SHARE * (self.most - self.served)
 
 
-@dataclass(slots=True)
-class _FailedRequests:
-    """The number of failed requests of a kind since the last line, and of lines since `begin`."""
-
-    count: int = 0
-    lines: int = 0
-    begin: float = -_APART
-
-
 class RequestGuard:
-    """Guards endpoints: checks tokens, limits simultaneous requests and their rate, records metrics."""
+    """Guards endpoints: checks tokens, limits simultaneous requests and their rate, records metrics.
+
+    `loop` is the loop that a token must be for; None: a token for any loop will do.
+    """
 
     def __init__(
         self,
@@ -197,7 +181,7 @@ class RequestGuard:
         self.tokens, self.count, self.most, self.served = tokens, count, most, 0
         self.hosts, self.loop, self.room = frozenset(hosts), loop, room or SharedRoom(most)
         self.rate, self._credit, self._credited = rate, rate or 0.0, time.monotonic()
-        self._failed: dict[tuple[int, str, int], _FailedRequests] = {}
+        self._unavailable, self._unavailable_at = 0, -_APART
 
     def check(self, headers: Mapping[str, str], scope: str | None) -> None:
         """Reject a request that must not be served."""
@@ -240,35 +224,23 @@ class RequestGuard:
         self._credit -= cost
 
     def account(self, endpoint: str, status: int, seconds: float, reason: str = "") -> None:
-        """Count a request, and log it if it failed or if all requests are logged."""
+        """Count a request, and log it if it failed or if all requests are logged.
+
+        The answers 503 are logged once a minute, with the reason of the latest and their number since then.
+        """
         self.count(endpoint, status, seconds)
-        if status >= 400 or _LOG.isEnabledFor(logging.DEBUG):
+        if status >= 500 or _LOG.isEnabledFor(logging.DEBUG):
             fields: dict[str, Any] = {"endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
-            level = logging.ERROR if status >= 500 else logging.WARNING if status >= 400 else logging.DEBUG
-            if 400 <= status < 500:
-                if not (count := self._count_failed((status, endpoint, level), _LINES)):
+            if status == 503:
+                self._unavailable += 1
+                if time.monotonic() < self._unavailable_at + _APART:
                     return
-                fields |= {"count": count, "reason": _QUOTED.sub("'…'", reason)}
-            elif status == 503:
-                level = logging.INFO if endpoint == "ready" else level
-                if not (count := self._count_failed((status, "", level), 1)):
-                    return
-                fields |= {"count": count, "reason": reason}
+                fields |= {"count": self._unavailable, "reason": reason}
+                self._unavailable, self._unavailable_at = 0, time.monotonic()
             if self.loop not in (None, DEFAULT_LOOP):
                 fields["loop"] = self.loop
+            level = logging.ERROR if status >= 500 else logging.DEBUG
             _LOG.log(level, "request", extra={"event": "request", **fields})
-
-    def _count_failed(self, kind: tuple[int, str, int], lines: int) -> int:
-        """Count a failed request; return the number since the last line if it is due for a line, else 0."""
-        now, failed = time.monotonic(), self._failed.setdefault(kind, _FailedRequests())
-        failed.count += 1
-        if now >= failed.begin + _APART:
-            failed.begin, failed.lines = now, 0
-        if failed.lines == lines:
-            return 0
-        failed.lines += 1
-        count, failed.count = failed.count, 0
-        return count
 
 
 class Endpoint:
@@ -402,7 +374,10 @@ class KnownHead(NamedTuple):
 
 
 class Router:
-    """The endpoints by path and method; a path may have parts in braces."""
+    """The endpoints by path and method; a path may have parts in braces.
+
+    Connections are served within the context that `running` returns.
+    """
 
     hint: ClassVar[str] = ""  # The end of the message that there is no such endpoint.
 
@@ -470,7 +445,10 @@ class Router:
 
 
 def _pattern_of(path: str) -> re.Pattern[str]:
-    """Return the expression that a path with parts in braces matches."""
+    """Return the expression that a path with parts in braces matches.
+
+    The id of an event and the name of a study may have slashes.
+    """
     path = re.sub(r"\{(event_id|study)\}", r"(?s:(?P<\1>.+))", path)
     return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))
 

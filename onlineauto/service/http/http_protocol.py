@@ -45,6 +45,7 @@ _BODILESS: Final = (204, 304)
 _CLOSE: Final = b"connection: close\r\n"
 _KEEP: Final = b"connection: keep-alive\r\n"
 """For HTTP/1.0, in which a connection closes by default."""
+_UNREADABLE: Final = problem("the request is not HTTP", 400)
 _PIECE: Final = 2048
 """Bytes that are parsed at once; an unfinished head is known to so many bytes."""
 _READ: Final = 65536
@@ -137,7 +138,11 @@ class Connections:
 
 
 def most_connections(wanted: int | None = None, reserved: int = 0) -> int:
-    """Return the maximum number of connections that leaves `reserved` descriptors for everything else."""
+    """Return the maximum number of connections that leaves enough file descriptors for everything else.
+
+    Everything else needs `reserved` ones besides those of the log, the models and the libraries.
+    The limit of open files is raised as far as needed and as the system allows.
+    """
     limit = _MOST if wanted is None else wanted
     try:
         import resource
@@ -264,7 +269,10 @@ class HttpProtocol(asyncio.Protocol):
             self.transport.pause_reading()
 
     def _take(self, data: bytes) -> None:
-        """Queue the request that bytes are; parse them only if their head differs from all others."""
+        """Queue the request that bytes are; parse them if no request had the same head, byte for byte.
+
+        A client writes the same head for each request, and the parser takes longer than all other steps here.
+        """
         end = data.find(b"\r\n\r\n") + 4
         head = data[:end]
         known = self._app.heads.get(head)
@@ -296,8 +304,8 @@ class HttpProtocol(asyncio.Protocol):
         except HttpParserCallbackError as error:
             cause = error.__context__  # a callback has raised it
             self._reject(reply_to_error(cause if isinstance(cause, Exception) else error, "head"))
-        except HttpParserError as error:
-            self._reject(problem(f"the request is not HTTP: {error}", 400))
+        except HttpParserError:
+            self._reject(_UNREADABLE)
         except RefusedError as error:
             self._reject(reply_to_error(error, "head"))
 
@@ -403,7 +411,7 @@ class HttpProtocol(asyncio.Protocol):
         """
         method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         if method == b"CONNECT":
-            raise HttpParserError("CONNECT is for proxies")
+            raise HttpParserError("CONNECT")
         lines = [b"%b: %b\r\n" % line for line in self._lines if line[0].lower() != b"upgrade"]
         self._parser = HttpRequestParser(self)
         self._parser.feed_data(b"%b %b HTTP/%b\r\n%b\r\n" % (method, self._target, version, b"".join(lines)))
@@ -489,7 +497,10 @@ def _date_of(second: int) -> bytes:
 
 @lru_cache(maxsize=512)
 def _headers_of(lines: tuple[tuple[bytes, bytes], ...]) -> tuple[Mapping[str, str], int, bool]:
-    """Return headers by lower-case name, their size, and whether at most one of them is a host."""
+    """Return headers by lower-case name, their size, and whether at most one of them is a host.
+
+    There is a cache, because a client writes the same head for each request.
+    """
     both = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in lines]
     headers = dict(reversed(both))  # of several headers with a name, the first one
     size = sum(len(name) + len(value) for name, value in lines)

@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from onlineauto.service.http.app import Application, Handlers, endpoints_of, working
 from onlineauto.service.http.endpoint import Endpoint, RequestGuard, SharedRoom, path_of
 from onlineauto.service.http.loop_sites import PREFIX, LoopService, counts_of, no_such_loop
 from onlineauto.service.http.page import LOOPS_PAGE, page_reply
 from onlineauto.service.http.status import LoopsMetrics, ServiceMetrics, status_of
 from onlineauto.service.http.wire import (
-    BodyDecoder,
     LoopChanges,
     LoopOptions,
     LoopSummary,
@@ -60,7 +61,7 @@ class ServiceHandlers(Handlers):
 
     async def create_loop(self, request: Request) -> Reply:
         """Create a loop."""
-        name, body = request.path["loop"], BodyDecoder(LoopOptions).decode(request.body or b"{}")
+        name, body = request.path["loop"], msgspec.json.decode(request.body or b"{}", type=LoopOptions)
         is_new = await self.service.create(name, body.options)
         return Reply.json(self.service.site(name).summary(), 201 if is_new else 200)
 
@@ -68,7 +69,7 @@ class ServiceHandlers(Handlers):
         """Pause, archive or continue a loop, or change its options."""
         site, body = (
             self.service.site(request.path["loop"]),
-            BodyDecoder(LoopChanges).decode(request.body),
+            msgspec.json.decode(request.body, type=LoopChanges),
         )
         await site.change(body.state, body.options)
         return Reply.json(site.summary())
@@ -163,7 +164,10 @@ def loops_application(
     trim: Callable[[], object],
     alone: str = "",
 ) -> LoopsApplication:
-    """Return the application of a service whose default loop is `loop`."""
+    """Return the application of a service whose default loop is `loop`.
+
+    `trim` returns freed memory to the system. `alone` names an option that other loops do not have.
+    """
     metrics, room = ServiceMetrics(partial(status_of, loop)), SharedRoom(most)
     handlers = ServiceHandlers(loop, metrics)
     handlers.service = service = LoopService(

@@ -1,4 +1,9 @@
-"""Personalizer's configuration, policy, model and logs, and its calls that have no counterpart here."""
+"""Personalizer's configuration, policy, model and logs, and its calls that have no counterpart here.
+
+The paths of all its versions, ``/personalizer/v1.0/…``, ``/personalizer/v1.1-preview.1/…`` to
+``…preview.3/…`` and ``/personalizer/…?api-version=…``, are answered alike. A call that has no counterpart
+here is answered 501, with a body that says what to use instead.
+"""
 
 from __future__ import annotations
 

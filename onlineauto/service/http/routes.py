@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -44,7 +45,7 @@ from onlineauto.service.learning.evaluate import Estimate
 from onlineauto.service.learning.experiment import ExperimentReport
 from onlineauto.service.learning.learner import ModelVersion
 from onlineauto.service.log.segment_log import RecordsAnswer
-from onlineauto.service.options import RECORDED_BY, VERSION
+from onlineauto.service.options import RECORDED_BY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,7 +181,7 @@ def openapi_document(handlers: type, routes: Sequence[Endpoints] = ROUTES) -> di
         )
     document: dict[str, Any] = {
         "openapi": "3.1.0",
-        "info": {"title": "onlineauto", "version": VERSION},
+        "info": {"title": "onlineauto", "version": version("onlineauto")},
         **({"servers": _SERVERS} if hasattr(handlers, "loops") else {}),
         "paths": paths,
         "components": {
@@ -194,8 +195,8 @@ def openapi_document(handlers: type, routes: Sequence[Endpoints] = ROUTES) -> di
 def _for_generators(value: Any) -> Any:
     """Return a part of the document in forms from which Go and Java that compile are made.
 
-    A choice between arrays and objects becomes any value with a description, besides the ``if`` that it has,
-    and `{}` for further properties becomes `true`.
+    A choice between arrays and objects becomes any value with a description, and `{}` for further properties
+    becomes `true`.
     """
     if isinstance(value, list):
         return [_for_generators(item) for item in value]
@@ -204,7 +205,7 @@ def _for_generators(value: Any) -> Any:
     kinds = [choice.get("type", "") for choice in value.get("anyOf", ())]
     if {"array", "object"} <= {*kinds}:
         value = {name: item for name, item in value.items() if name != "anyOf"}
-        value.setdefault("description", " or ".join(kinds))
+        value["description"] = " or ".join(kinds)
     return {
         name: True if name == "additionalProperties" and item == {} else _for_generators(item)
         for name, item in value.items()

@@ -27,7 +27,7 @@ from onlineauto.service.http.http_protocol import (
     run_until_signal,
 )
 from onlineauto.service.http.loops import loops_application
-from onlineauto.service.http.standby import wait_for_learner, wait_for_lease
+from onlineauto.service.http.standby import wait_for_lease
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.join.join import BYTES_PER_DECISION
 from onlineauto.service.loop.folder import FolderCopy
@@ -36,7 +36,7 @@ from onlineauto.service.loop.loop import Every, Loop, service_configuration
 from onlineauto.service.loop.loops import Loops, loop_names
 from onlineauto.service.loop.telemetry import end_telemetry
 from onlineauto.service.loop.warm_up import warm_up
-from onlineauto.service.options import VERSION, Limits
+from onlineauto.service.options import Limits
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
@@ -143,24 +143,18 @@ def serve(
     reserved = _FILES * (options.max_open_loops + 1)
     limits = ConnectionLimits(most=most_connections(options.max_connections, reserved))
     with bind_socket(options.host, options.port) as opened, ExitStack() as ending:
-        about: dict[str, Any] = {"event": "starting", "version": VERSION, "folder": folder}
-        _LOG.info("starting; the port opens once the kernels are compiled or loaded", extra=about)
         hosts, most = (*OWN_HOSTS, options.host), options.max_requests  # hosts: while there are no tokens
         lease = None
         if options.standby is not None:
-            for_lease = partial(wait_for_lease, opened=opened, tokens=tokens, hosts=hosts)
-            lease = _lease_of(Path(folder), model, options, for_lease)
+            wait = partial(wait_for_lease, opened=opened, tokens=tokens, hosts=hosts)
+            lease = _lease_of(Path(folder), model, options, wait)
             if lease is None:  # a signal has ended the standby
                 return
             ending.callback(lease.release)
         front: Loop | RankServer
         app: Application
         if options.follow is not None:
-            for_learner = partial(wait_for_learner, opened=opened, tokens=tokens, hosts=hosts)
-            following = _rank_server(folder, options, waiting, for_learner)
-            if following is None:  # a signal has ended the wait for the learner
-                return
-            front = following
+            front = _rank_server(folder, options, waiting)
             app = application(front, waiting, tokens=tokens, most=most, hosts=hosts)
         elif make_handlers is not None:
             front = _loop(folder, model, options, learners, waiting, lease)
@@ -191,7 +185,6 @@ def serve(
         gc.freeze()  # later collections skip today's objects, so they pause a rank for less time
         about = {
             "event": "serving",
-            "version": VERSION,
             "address": address_of(options.host, opened),
             "folder": folder,
             "follows": options.follow,
@@ -263,7 +256,7 @@ def _lease_of(
     """Return the lease of the shared folder, once no other process has it; None after a signal."""
     assert options.standby is not None
     shared = Path(options.standby)
-    standby = Standby(shared, seconds=options.lease_seconds, make=is_same_folder(folder, shared))
+    standby = Standby(shared, seconds=options.lease_seconds)
     check = partial(check_shared, folder, shared)
     check()
     lease = standby.poll()
@@ -340,32 +333,18 @@ def open_loop(
     )
 
 
-def _rank_server(
-    folder: str, options: ServeOptions, waiting: Waiting, wait: Callable[..., int | None]
-) -> RankServer | None:
-    """Return a rank server once it has a model; None after a signal.
-
-    Its token for the learner is read from the environment.
-    """
-    from onlineauto.service.loop.rank_server import HttpUpstream, LearnerAwayError, RankServer
+def _rank_server(folder: str, options: ServeOptions, waiting: Waiting) -> RankServer:
+    """Return a rank server; its token for the learner is read from the environment."""
+    from onlineauto.service.loop.rank_server import HttpUpstream, RankServer
 
     assert options.follow is not None
-    upstream, failures = HttpUpstream(options.follow, token=os.environ.get("ONLINEAUTO_TOKEN")), 0
-    limits, deliver = _limits(options), waiting.deliver
-    while True:
-        try:
-            front = RankServer(folder, upstream, limits=limits, app=options.app, deliver=deliver)
-            if failures:
-                about = {"event": "learner", "away": False, "failures": failures}
-                _LOG.warning("the learner is available", extra=about)
-            return front
-        except LearnerAwayError as error:
-            if not failures:
-                _LOG.warning("waits for the learner: %s", error, extra={"event": "learner", "away": True})
-        counted = wait(upstream.why_away, failures)
-        if counted is None:
-            return None
-        failures = counted
+    return RankServer(
+        folder,
+        HttpUpstream(options.follow, token=os.environ.get("ONLINEAUTO_TOKEN")),
+        limits=_limits(options),
+        app=options.app,
+        deliver=waiting.deliver,
+    )
 
 
 def _copies_of(folder: str, options: ServeOptions, front: Loop | RankServer) -> list[LogCopier]:

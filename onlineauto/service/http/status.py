@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Meta
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
@@ -28,7 +28,6 @@ from onlineauto.service.learning.values import Agreement, Point, Value
 from onlineauto.service.log.log_copier import CopyStatus
 from onlineauto.service.loop.loop import ChampionChange, LiveConfigSummary
 from onlineauto.service.loop.route_status import EndpointStatus, RouteStatus
-from onlineauto.service.options import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -100,7 +99,6 @@ class FrontStatus(msgspec.Struct, frozen=True, kw_only=True):
     ]
     disk_free_share: Annotated[float, _gauge("Free share of the disk of the folder.", "disk_free_share")]
     time: Annotated[float, _at("clock")]
-    version: str = VERSION
 
 
 class Status(FrontStatus, frozen=True, kw_only=True):
@@ -120,8 +118,6 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         The log can be written.
     learning : bool
         Learning continues; if not, `error` has the reason, and the model that was published last decides.
-    saving : bool
-        The model can be saved; if not, a restart has to learn the log since the last snapshot.
     pending, max_pending : int
         The number of decisions that have not ended, and its maximum. They are in no value, interval or arm.
     finished, max_finished : int
@@ -157,8 +153,6 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         The copies of the log in another folder or in a topic, and how far they are behind.
     route : RouteStatus
         The language models, of a router.
-    version : str
-        The version of onlineauto.
     """
 
     learnt: Annotated[int, _counter("Decisions that were learnt.", "board.")]
@@ -195,7 +189,6 @@ class Status(FrontStatus, frozen=True, kw_only=True):
         ),
     ]
     skipped: Annotated[int, _counter("Records that could not be applied.", "learner.")]
-    saving: Annotated[bool, _gauge("1 unless the last attempt to save the model has failed.", "saving")]
     skipped_latest: list[str]
     mean_wait: Annotated[float, _gauge("Mean seconds that a learnt decision has waited.", "board.waited")]
     live_configs: Annotated[list[LiveConfigSummary], _at("board.live_configs")]
@@ -302,10 +295,8 @@ GAUGES: Final = metrics_of("gauge")
 """Meanings of the gauges, by field of the status; their names are ``onlineauto_FIELD``."""
 MOST_LABELS: Final = 100
 """Maximum number of loops that have labels of their own in ``/metrics``, besides the default."""
-_LOWEST: Final = ("ready", "learning", "saving")
+_LOWEST: Final = ("ready", "learning")
 _HIGHEST: Final = ("lag_seconds", "mean_wait")
-_PROCESS: Final = ProcessCollector(registry=None)
-_BUILD: Final = "onlineauto_build_info"
 _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
 _BOUNDS: Final = (*(str(bound) for bound in _BUCKETS), "+Inf")
 
@@ -323,7 +314,6 @@ class ServiceMetrics(Collector):
     def __init__(self, status: Callable[[], Status | RankServerStatus | None]) -> None:
         self._status, self._registry, self.connections = status, CollectorRegistry(), Connections()
         self._registry.register(self)
-        self._registry.register(_PROCESS)
         self._requests: dict[tuple[str, int], int] = {}
         self._seconds: dict[str, _Seconds] = {}
 
@@ -353,8 +343,6 @@ class ServiceMetrics(Collector):
         for name, meaning in GAUGES.items():
             if hasattr(status, name):
                 yield GaugeMetricFamily(f"onlineauto_{name}", meaning, value=float(getattr(status, name)))
-        build = GaugeMetricFamily(_BUILD, "1, with the version of onlineauto.", labels=["version"])
-        yield _filled(build, [(1.0, VERSION)])
         yield GaugeMetricFamily("onlineauto_connections", "Open connections.", value=len(self.connections))
         closed = CounterMetricFamily(
             "onlineauto_connections_closed", "Connections that were closed by limits.", labels=["reason"]
@@ -411,7 +399,6 @@ class LoopsMetrics(Collector):
         self._loops, self._n_open, self._registry = loops, n_open, CollectorRegistry()
         self._n_failed = n_failed
         self._registry.register(self)
-        self._registry.register(_PROCESS)
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
@@ -431,11 +418,10 @@ class LoopsMetrics(Collector):
         for number, (name, metrics) in enumerate(self._loops):
             for family in metrics.collect():
                 samples, family.samples = family.samples, []
-                is_of_service = family.name.startswith(("onlineauto_connections", _BUILD))
-                if number and is_of_service:
-                    continue
+                if number and family.name.startswith("onlineauto_connections"):
+                    continue  # these are of the service
                 known = families.setdefault(family.name, family)
-                if is_of_service:
+                if family.name.startswith("onlineauto_connections"):
                     known.samples = samples
                 elif number <= MOST_LABELS:
                     known.samples += [each._replace(labels={**each.labels, "loop": name}) for each in samples]

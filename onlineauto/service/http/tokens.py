@@ -33,9 +33,8 @@ class Tokens:
 
     A third word has the names of the loops that a token is for; without it, a token is for all loops.
     Without tokens, every request may do everything, and the service listens on its own machine only. The file
-    is read again within a second after a change. An empty file revokes all tokens. If the file was removed or
-    has a malformed line, the earlier tokens hold. If it cannot be opened, all are rejected. `problem` has the
-    reason.
+    is read again within a second after a change. While it cannot be read, all tokens are rejected; `problem`
+    says why.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -169,7 +168,10 @@ def _tokens_of(path: Path) -> list[_Token]:
 
 
 def add_token(path: str | os.PathLike[str], scopes: list[str], loops: Sequence[str] = ()) -> str:
-    """Create a token for `loops`, or for all; append its hash to a file, and return the token."""
+    """Create a token, append its hash to a file, and return the token, which cannot be recovered later.
+
+    Without `loops`, the token is for all loops. A new file belongs to the owner of its folder.
+    """
     if not scopes or not set(scopes) <= set(SCOPES):
         raise OptionError(f"scopes are of {','.join(SCOPES)}, not {','.join(scopes)}")
     for loop in loops:

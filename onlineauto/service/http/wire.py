@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
-import re
-from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -22,20 +21,7 @@ from onlineauto.service.refused import RefusedError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-T = TypeVar("T", bound=msgspec.Struct)
 Objects = list[Features] | Features | None
-_FEATURES: Final = {"type": "object"}
-Actions = Annotated[
-    dict[str, Features] | list[Features],
-    msgspec.Meta(
-        description="An object with the features of each action by its id, or an array of features.",
-        extra_json_schema={
-            "if": {"type": "array"},
-            "then": {"type": "array", "items": _FEATURES},
-            "else": {"type": "object", "additionalProperties": _FEATURES},
-        },
-    ),
-]
 
 
 class RankableAction(msgspec.Struct, rename="camel"):
@@ -169,7 +155,7 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
         What an experiment assigns to an arm, such as the id of a user; by default each event for itself.
     """
 
-    actions: Actions
+    actions: dict[str, Features] | list[Features]
     context: Features = msgspec.field(default_factory=dict)
     event_id: str | None = None
     excluded: list[str] = msgspec.field(default_factory=list)
@@ -279,7 +265,7 @@ class OwnSlot(msgspec.Struct, forbid_unknown_fields=True):
 class SlotsRank(msgspec.Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/rank/slots``; slots are filled in order, and each action is shown once."""
 
-    actions: Actions
+    actions: dict[str, Features] | list[Features]
     slots: list[OwnSlot]
     context: Features = msgspec.field(default_factory=dict)
     event_id: str | None = None
@@ -465,18 +451,12 @@ class RemovedLoop(msgspec.Struct, frozen=True):
     folder: str
 
 
-def _has_id(action: Features) -> bool:
-    """Return whether an action has an id, as in Personalizer; a namespace or a list may be called id."""
-    return "id" in action and not bytes(action["id"]).startswith((b"{", b"["))
-
-
 def _named(actions: dict[str, Features] | list[Features]) -> dict[str, Features]:
     if isinstance(actions, list):
-        if any(_has_id(action) for action in actions):
+        if any(action.keys() == {"id", "features"} for action in actions):
             raise RefusedError(
-                "an action of a list has its features only, and no id: send an object with the features of "
-                'each action by its id, such as {"actions": {"a": {}, "b": {}}}; or send actions with the '
-                "members id and features of Personalizer to /personalizer/v1.0/rank"
+                "actions have the members id and features of Personalizer: send them to "
+                "/personalizer/v1.0/rank, or send an object with the features of each action by its id"
             )
         return {str(index): action for index, action in enumerate(actions)}
     return actions
@@ -488,39 +468,19 @@ def _objects(features: Objects) -> list[Features]:
     return features if isinstance(features, list) else [features]
 
 
-class BodyDecoder(Generic[T]):
-    """Decodes bodies; an error about an unknown field names the known ones."""
-
-    def __init__(self, kind: type[T]) -> None:
-        self._kind, self._decode = kind, msgspec.json.Decoder(kind).decode
-
-    def decode(self, body: bytes | msgspec.Raw) -> T:
-        """Return the value of a body."""
-        try:
-            return self._decode(body)
-        except msgspec.ValidationError as error:
-            if (unknown := _UNKNOWN.match(str(error))) is None:
-                raise
-            kind: type[msgspec.Struct] = OwnSlot if (unknown[2] or "").startswith("$.slots") else self._kind
-            known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
-            where = f" of {unknown[2]}" if unknown[2] else ""
-            raise RefusedError(f"unknown field {unknown[1]!r}{where}; the known fields are {known}") from None
-
-
 _LOG = logging.getLogger("onlineauto.service")
-_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`(?: - at `(\$[^`]*)`)?$", re.DOTALL)
 _CODES: Final = {
     400: "BadRequest",
     401: "Unauthorized",
     403: "Forbidden",
     404: "ResourceNotFound",
-    405: "MethodNotAllowed",
+    405: "ResourceNotFound",
     408: "Timeout",
     409: "Conflict",
     410: "Gone",
     413: "TooLarge",
     415: "UnsupportedMediaType",
-    422: "UnprocessableEntity",
+    422: "Conflict",
     429: "TooManyRequests",
     431: "TooLarge",
     500: "InternalServerError",
@@ -529,8 +489,6 @@ _CODES: Final = {
     503: "Unavailable",
     507: "InsufficientStorage",
 }
-_AGAIN: Final = 1.0
-"""Seconds after which a request may be repeated that was answered with 503."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _TEXT: Final = "text/plain; charset=utf-8"
 _ENCODER: Final = msgspec.json.Encoder()
@@ -567,7 +525,7 @@ JSON: Final = content_type("application/json")
 def reply_to_error(error: Exception, endpoint: str) -> Reply:
     """Return the answer to a request that has raised an error; an unexpected error is logged."""
     if isinstance(error, RefusedError):
-        return problem(str(error), error.status, error.retry_after, error.code)
+        return problem(str(error), error.status, error.retry_after)
     if isinstance(error, OSError):  # an OutputError too
         cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
         full = cause.errno in _FULL
@@ -583,20 +541,14 @@ def reply_to_error(error: Exception, endpoint: str) -> Reply:
     return problem("the service has failed; its log has the reason", 500)
 
 
-def message_of(reply: Reply) -> str:
-    """Return the message of an answer of `problem`."""
-    return str(msgspec.json.decode(reply.body, type=Problem).error["message"])
-
-
-def problem(message: str, status: int, retry_after: float | None = None, code: str = "") -> Reply:
+def problem(message: str, status: int, retry_after: float | None = None) -> Reply:
     """Return the answer that reports why a request is rejected."""
     headers = JSON
-    if retry_after is None and status == 503:
-        retry_after = _AGAIN
     if retry_after is not None:
         headers += ((b"retry-after", b"%d" % max(round(retry_after), 1)),)
     if status == 401:
         headers += ((b"www-authenticate", b"Bearer"),)
     text = " ".join(message.split())[:1000]
-    fields = {"code": code or _CODES.get(status, "Error"), "message": text}
-    return Reply.json(Problem(fields), status)._replace(headers=headers)
+    return Reply.json(Problem({"code": _CODES.get(status, "Error"), "message": text}), status)._replace(
+        headers=headers
+    )

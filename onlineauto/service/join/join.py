@@ -313,7 +313,10 @@ class Join:
                 yield event_id
 
     def key_of(self, event_id: str, key: str, metric: str = "") -> float | None:
-        """Return the reward that has a key, for a decision or waiting for one; None if there is none."""
+        """Return the reward that has a key, for a decision or waiting for one; None if there is none.
+
+        With a metric, return its value that has the key.
+        """
         packed = self._packed_of(event_id)
         if packed is not None:
             return reward_of(read_decision(packed).keys, hash_of(key, metric))
@@ -747,7 +750,10 @@ class Skipped(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """A record of the log: its line, its content, the mode at the time, and the decisions that it ends."""
+    """A record of the log: its line, its content, the mode at the time, and the decisions that it ends.
+
+    If it could not be applied, `skipped` has the reason, `record` is None, and `ended` is empty.
+    """
 
     position: int
     line: bytes

@@ -113,7 +113,10 @@ class Pacing(msgspec.Struct):
         self.debt, self.decisions = 0.0, 0
 
     def mean_of(self, action: str, budget: float) -> float:
-        """Return the mean of the reported costs of an action, shrunk to the mean of all actions."""
+        """Return the mean of the reported costs of an action, shrunk to the mean of all actions.
+
+        The mean of all actions is the budget before the first report.
+        """
         overall = self.reports.mean if self.reports.count else budget
         known = self.by_action.get(action) or RunningMean()
         return (known.count * known.mean + _PRIOR * overall) / (known.count + _PRIOR)

@@ -222,7 +222,10 @@ def rules_of(settings: JoinSettings) -> JoinRules:
 
 
 class RuleBook:
-    """The rules of all decisions of a table, by numbers that fit into a packed decision."""
+    """The rules of all decisions of a table, by numbers that fit into a packed decision.
+
+    Replaced rules are kept for the longest possible wait: after that, no decision uses them.
+    """
 
     def __init__(self, settings: JoinSettings) -> None:
         self.current = 0

@@ -19,13 +19,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from onlineauto.engine.search.journal import Journal
-from onlineauto.engine.stream.validity import unknown_names
 from onlineauto.errors import InputError, OnlineautoError, OptionError
-from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.learners.options import CbOptions
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings, Skipped, replay, skipped_at
-from onlineauto.service.join.settings import read_settings
 from onlineauto.service.learning.evaluate import is_explored, label_line
 from onlineauto.service.learning.experiment import CONTROL, TREATMENT, Experiment, LabelledDecision
 from onlineauto.service.learning.rounds import ANY, PlannedRounds, valid_blocks
@@ -34,9 +31,8 @@ from onlineauto.service.learning.traffic import TrafficWatch
 from onlineauto.service.learning.values import Values
 from onlineauto.service.log.segment_log import read_record
 from onlineauto.workspace.model_file import replace_file
-from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run, load_run
-from onlineauto.workspace.save_load import load_model, with_changed_options
+from onlineauto.workspace.save_load import load_model
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -49,16 +45,13 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.segment_log import SegmentLog
-    from onlineauto.workspace.model_file import State
     from onlineauto.workspace.predictor import Predictor
-    from onlineauto.workspace.save_load import ModelSource
 
 _LOG = logging.getLogger("onlineauto.service")
 _MOST_LATEST: Final = 20
 MOST_RECORDS: Final = 1024
 """Maximum number of records in one step."""
 
-_SETTINGS: Final = b'{"Type":"settings"'
 PUT: Final = "put-"
 """Prefix of the names of models that were learnt elsewhere."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -111,7 +104,7 @@ class Models:
             raise InputError(
                 f"a model cannot be called {name!r}: use at most 64 characters of a to z, 0 to 9 and '-'"
             )
-        self.add(name, lambda path: replace_file(path, [content], alone=self._alone, private=True))
+        self.add(name, lambda path: replace_file(path, [content], alone=self._alone))
 
 
 class JournalFile:
@@ -161,18 +154,18 @@ class JournalFile:
 class SearchJournal:
     """The journal of the current search, if the options ask for a search."""
 
-    def __init__(self, folder: Path, alone: Alone) -> None:
-        self._folder, self._alone = folder, alone
+    def __init__(self, folder: Path, configuration: Configuration, alone: Alone) -> None:
+        self._folder, self._configuration, self._alone = folder, configuration, alone
         self._file: JournalFile | None = None
 
-    def open(self, name: str, size: int, configuration: Configuration) -> None:
-        """Open the journal of a search with options, and cut it to `size` bytes."""
+    def open(self, name: str, size: int) -> None:
+        """Open a journal, and cut it to `size` bytes."""
         self.close()
-        if configuration.get("automl") is None:
+        if self._configuration.get("automl") is None:
             return
         self._folder.mkdir(exist_ok=True)
         self._file = JournalFile(self._folder / f"{name}.jsonl", size, alone=self._alone)
-        self._writer = Journal(self._file, command=configuration.command(kept=True), began=size > 0)
+        self._writer = Journal(self._file, command=self._configuration.command(kept=True), began=size > 0)
 
     @property
     def place(self) -> tuple[str, int]:
@@ -248,8 +241,8 @@ class LogLearner:
     ) -> None:
         self.folder, self.log = Path(folder), log
         self.models = Models(self.folder / "models", keep=keep, alone=log.alone)
-        self.configuration, self._settings = configuration, settings or JoinSettings()
-        self._journal = SearchJournal(self.folder / "journals", log.alone)
+        self._configuration, self._settings = configuration, settings or JoinSettings()
+        self._journal = SearchJournal(self.folder / "journals", configuration, log.alone)
         self._rounds = None if learners is None else PlannedRounds(self.folder / "rounds", log, learners)
         self._part = ANY
         self._blocks: list[Block] = []
@@ -312,7 +305,7 @@ class LogLearner:
         for entry in replay(self.join, self.log, self.position):
             for ended in entry.ended:
                 self.waited += ended.waited
-                self.traffic.take_reward(ended.reward, rewarded=ended.rewarded)
+                self.traffic.take_reward(rewarded=ended.rewarded)
                 decided = self._labelled_decision(ended)
                 if decided is None:
                     continue
@@ -351,7 +344,7 @@ class LogLearner:
 
     def published(self, name: str) -> Published:
         """Return a model of the history, for ranking; it does not learn."""
-        workspace, _ = self._load_servable(self.models.path(name))
+        workspace, _ = load_model(Workspace, self.models.path(name), self._configuration)
         return Published(workspace.predictor(), name, self.join.now)
 
     def snapshot(self) -> None:
@@ -363,30 +356,12 @@ class LogLearner:
 
     def _write(self, path: Path) -> None:
         """Write the model and the state to a file, unless another process has taken over meanwhile."""
-        with replacing(path, alone=self.log.alone, private=True) as file:
+        with replacing(path, alone=self.log.alone) as file:
             self._run.checkpoint(file)
 
     def check(self, content: bytes) -> None:
         """Check that bytes are a model that this learner could use."""
-        self._load_servable(content)
-
-    def _load_servable(self, source: ModelSource) -> tuple[Workspace, State]:
-        """Return the workspace and the run of a model file, if a service can rank with it."""
-        exact = OptionError(
-            "a service cannot rank with a model of --vw_exact, as convert makes of one of Vowpal Wabbit: "
-            "put the file of AutoML(names=…, hash_bits=…).warm_start(…, namespaces=[…]).save(…)"
-        )
-        try:
-            workspace, stored = load_model(Workspace, source, self.configuration)
-        except OptionError:  # other options than those of the service, which those of --vw_exact are always
-            if load_model(Workspace, source, REGISTRY.from_keywords())[0].semantics.notices_predicted:
-                raise exact from None
-            raise
-        if workspace.semantics.notices_predicted:
-            raise exact
-        if workspace.configuration[FeatureOptions].names == "unknown":
-            raise unknown_names()
-        return workspace, stored
+        load_model(Workspace, content, self._configuration)
 
     def keep(self) -> str:
         """Write the current model into the history, and return its name."""
@@ -459,9 +434,8 @@ class LogLearner:
         lost = self._lost_model(self.log.begin) if path.with_suffix(".damaged").exists() else ""
         if not self.log.begin and not lost:
             self._reset()
-            self.configuration = self._with_logged_options(self.log.begin, "")
-            self._begin(Workspace(configuration=self.configuration), {})
-            self._journal.open("000000000000", 0, self.configuration)
+            self._begin(Workspace(configuration=self._configuration), {})
+            self._journal.open("000000000000", 0)
             return None
         for model in reversed(self.models.all()):
             if not model.name.startswith(PUT):  # an uploaded model was learnt from another log
@@ -487,22 +461,6 @@ class LogLearner:
                         return name
         return ""
 
-    def _with_logged_options(self, position: int, options: str) -> Configuration:
-        """Return the options, with those of the last settings in the log from `position` on, or `options`."""
-        for _, line in self.log.lines(position):
-            if line.startswith(_SETTINGS):
-                with suppress(InputError):  # the record is damaged
-                    options = read_settings(read_record(line).settings).options or options
-        if not options:
-            return self.configuration
-        try:
-            logged = REGISTRY.parse_kept(options)
-        except OptionError as error:
-            raise InputError(
-                f"{self.log.folder} has options that this program does not know: {error}"
-            ) from None
-        return with_changed_options(logged, self.configuration, name=str(self.log.folder))
-
     def _reset(self) -> None:
         """Start with an empty model at the beginning of the log."""
         self.values, self.join = Values(), Join(self._settings)
@@ -514,7 +472,7 @@ class LogLearner:
 
     def _restore(self, path: Path) -> None:
         """Restore the state in a snapshot, or in a model of the history."""
-        workspace, stored = load_run(path, self.configuration)
+        workspace, stored = load_run(path, self._configuration)
         try:
             state = msgspec.convert(stored["service"], _State)
             join, values = Join.of(state.join), Values.of(state.values)
@@ -531,18 +489,14 @@ class LogLearner:
                 f"service. Restore the log from a backup; or move {path.name} to another folder, and the "
                 "service learns again from the log"
             )
-        configuration = self._with_logged_options(state.position, join.settings.options)
-        if configuration != workspace.configuration:
-            workspace, stored = load_run(path, configuration)
         self._reset()
-        self.configuration = configuration
         self.join, self.values = join, values
         self.position, self.waited = state.position, state.waited
         self.learnt, self.faulty, self._used = state.learnt, state.faulty, state.used
         self.skipped, self.latest = state.skipped, state.latest
         self.held_out, self.experiment, self.segments = state.held_out, experiment, segments
         self.traffic = traffic
-        self._journal.open(*state.journal, configuration)
+        self._journal.open(*state.journal)
         self._begin(workspace, stored)
 
     def _begin(self, workspace: Workspace, stored: dict[str, Any]) -> None:
@@ -577,14 +531,14 @@ class LogLearner:
     def _use(self, name: str, position: int) -> None:
         """Continue learning with a model of the history, if it exists and matches the options."""
         try:
-            workspace, stored = self._load_servable(self.models.path(name))
+            workspace, stored = load_model(Workspace, self.models.path(name), self._configuration)
         except OnlineautoError as error:
             self._skip(skipped_at(self.log, position, error))
             return
         self._used += 1
         self.experiment.follow(self.join.settings, self._used, self.join.now)  # before the snapshot
         self._begin(workspace, stored)
-        self._journal.open(self.name, 0, self.configuration)
+        self._journal.open(self.name, 0)
         with suppress(OSError):  # the snapshot is written later
             self.snapshot()  # now, because the history may drop that model before the next snapshot is due
 

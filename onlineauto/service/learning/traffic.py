@@ -46,9 +46,6 @@ _REWARDS: Final = 25.0
 """The latest decisions are the latest 500, or as many as have 25 rewards in the long run."""
 _RARE: Final = 0.0005
 _LONG_RUN: Final = 50_000
-_ALL_EQUAL: Final = 300
-_ALIKE: Final = 10
-"""Number of counted decisions in a row whose actions have the same features."""
 
 LOW_ENTROPY: Final = 0.05
 HIGH_FLOOR: Final = 0.5
@@ -104,8 +101,6 @@ class _Rewards(msgspec.Struct):
     decisions: int = 0
     recent: float = 0.0
     long_run: float = 0.0
-    first: float = 0.0
-    equal: int = 0  # decisions with a reward like the first one
 
 
 class _State(msgspec.Struct):
@@ -114,7 +109,6 @@ class _State(msgspec.Struct):
     last: float = 0.0
     hour_begin: float = 0.0
     in_hour: int = 0
-    alike: int = 0  # the latest counted decisions in a row whose actions have the same features
     choices: _Choices = msgspec.field(default_factory=_Choices)
     names: dict[str, _Name] = {}
     rewards: _Rewards = msgspec.field(default_factory=_Rewards)
@@ -133,11 +127,11 @@ class TrafficWatch:
     >>> from msgspec import Raw
     >>> from onlineauto.formats.decisions.dsjson import LogRecord
     >>> watch = TrafficWatch()
-    >>> context = Raw(b'{"user":{"age":3},"_multi":[{"_tag":"art","a":1},{"_tag":"news","b":1}]}')
+    >>> context = Raw(b'{"user":{"age":3},"_multi":[{"_tag":"art"},{"_tag":"news"}]}')
     >>> for second in range(200):
     ...     made = datetime.fromtimestamp(1e9 + second, UTC)
     ...     watch.take(LogRecord("rank", made, "e", [1, 2], [0.9, 0.1], context), explored=True)
-    ...     watch.take_reward(1.0, rewarded=second % 2 == 0)
+    ...     watch.take_reward(rewarded=second % 2 == 0)
     >>> watch.summary().choice_entropy, round(watch.summary().reward_share, 2)
     (0.0, 0.5)
     >>> watch.summary().warnings[0][:50]
@@ -152,11 +146,9 @@ class TrafficWatch:
         """The number of decisions that have ended."""
         return self._state.rewards.decisions
 
-    def take_reward(self, reward: float, *, rewarded: bool) -> None:
-        """Count whether a decision that has ended got a reward, and whether it is like the first one."""
+    def take_reward(self, *, rewarded: bool) -> None:
+        """Count whether a decision that has ended got a reward."""
         rewards = self._state.rewards
-        rewards.first = rewards.first if rewards.decisions else reward
-        rewards.equal += rewarded and reward == rewards.first
         rewards.decisions += 1
         window = min(max(_RECENT, _REWARDS / max(rewards.long_run, _RARE)), rewards.decisions)
         rewards.recent += (rewarded - rewards.recent) / window
@@ -178,11 +170,7 @@ class TrafficWatch:
             names = set(_names_in(context))
         except (msgspec.MsgspecError, LookupError, ValueError):  # the learner reports what it cannot read
             return
-        for each in actions:
-            each.pop("_tag", None)
-        if len(actions) > 1:
-            state.alike = state.alike + 1 if all(each == actions[0] for each in actions) else 0
-        names.update(f"actions.{name}"[:80] for each in actions for name in each)
+        names.update(f"actions.{name}"[:80] for each in actions for name in each if name != "_tag")
         self._take_names(names, time)
 
     def summary(self) -> Traffic:
@@ -287,16 +275,6 @@ class TrafficWatch:
                 f"{100 * traffic.reward_share:.1f} % of the latest decisions got a reward, "
                 f"{100 * traffic.reward_share_long_run:.1f} % in the long run: rewards are not sent, or "
                 "arrive after --reward_wait."
-            )
-        if (equal := self._state.rewards.equal) == self.seen >= _ALL_EQUAL:
-            yield (
-                f"all {equal} rewards are {self._state.rewards.first:g}: no choice is bad. Send rewards of "
-                "bad ones, too, or learn decisions without one (--learn_at wait; a router: /v1/activate)."
-            )
-        if (alike := self._state.alike) >= _ALIKE:
-            yield (
-                f"the actions have the same features in the latest {alike} decisions that were compared, so "
-                'they cannot be told apart: ids are no features, send {"article": {"id": "a1"}}.'
             )
 
 

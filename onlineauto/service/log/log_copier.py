@@ -48,7 +48,10 @@ class CopyStatus(msgspec.Struct, frozen=True):
 
 
 class LogCopier(ABC):
-    """Copies a log within a context; what is not copied at its end is copied at the next start."""
+    """Copies a log within a context; what is not copied at its end is copied at the next start.
+
+    The copy has the log up to `position`; `target` is its place, for messages.
+    """
 
     def __init__(self, log: SegmentLog, target: str) -> None:
         self.log, self.target, self.position = log, target, log.begin

@@ -56,9 +56,6 @@ in the order of their lines."""
 _BLANKS: Final = 1 << 20
 """Length in bytes of a line of blanks, which a reader of the log skips as a damaged record."""
 
-_BLOCK: Final = 4096
-"""Number of bytes that need free space on the disk, also behind a line that ends within a block."""
-
 _TAIL: Final = len(b',"crc":"00000000"}\n')
 _DECODER = msgspec.json.Decoder(LogRecord)
 
@@ -187,13 +184,11 @@ class SegmentLog:
             self._check_in_place()
         self.durable = end
 
-    def probe(self) -> None:
-        """Write a block and remove it, which raises an error if the disk is full."""
-        self.append([b" " * _BLOCK])
-        self.cut_back()
-
     def cut_back(self) -> None:
-        """Remove all bytes that the disk has not confirmed, since a failed disk may have lost any of them."""
+        """Remove the bytes that the disk has not confirmed, after `append` or `sync` has failed.
+
+        A disk that reports an error may have lost any of these bytes, so the caller writes all of them again.
+        """
         self._is_torn = True
         self.end = self.durable
         os.ftruncate(self._file, self.end - self._starts[-1])
@@ -331,7 +326,10 @@ class SegmentLog:
                 self.torn = size - good
 
     def _good_bytes(self, path: Path) -> int:
-        """Return the length of a segment without its incomplete tail: the last line, if it has no end."""
+        """Return the length of a segment without its incomplete tail: the last line, if it has no end.
+
+        Without `keep_damaged`, damaged lines at the end are the tail, too.
+        """
         good = read = 0
         with path.open("rb") as file:
             for line in file:
@@ -392,7 +390,10 @@ def sync_path(path: Path) -> None:
 
 
 def replace_last_segment(folder: Path, *, suffix: str, alone: Alone) -> None:
-    """Replace the last segment of a log by a copy; what another process has open is then a removed file."""
+    """Replace the last segment of a log by a copy; what another process has open is then a removed file.
+
+    `alone` excludes other processes that replace it, and raises an error if this one must not.
+    """
     for path in sorted(folder.glob(SEGMENTS))[-1:]:
         copy = path.with_suffix(suffix)
         try:
@@ -533,11 +534,9 @@ class GroupCommit:
         deliver(waiting, None if is_written else self.failed)
 
     def _write(self, lines: list[bytes]) -> bool:
-        """Write a group, and return whether the disk has confirmed it; an empty one checks for free space."""
+        """Write a group, and return whether the disk has confirmed it."""
         begin = time.monotonic()
         try:
-            if not any(lines):
-                self.log.probe()
             self.log.append(lines)
             self.log.sync()
         except Exception as error:  # such as of memory: lines are not lost, and the next attempt may succeed

@@ -57,7 +57,10 @@ SERVICE_FILES: Final = ("snapshot.oam", f"log/{SEGMENTS}", "journals/*.jsonl", *
 
 
 class FolderLock:
-    """Locks a folder for this process; `replace` takes the lock of a process that has lost its lease."""
+    """Locks a folder for this process, until `release` or the end of the process.
+
+    With `replace`, the lock of another process is replaced: that process has lost its lease.
+    """
 
     def __init__(
         self, folder: str | os.PathLike[str], *, use: str = "runs in", replace: bool = False
@@ -292,7 +295,10 @@ class FolderCopy(LogCopier):
             self._versions[str(name)] = version
 
     def _open(self, end: int) -> SegmentLog:
-        """Return the copy of the log, opened again if it was moved or has failed; reject any other folder."""
+        """Return the copy of the log, opened again if it was moved or has failed; reject any other folder.
+
+        `end` is the position up to which the copy may have the log.
+        """
         in_place = self._lock is not None and self._lock.is_in_place()
         if self._copy is not None and in_place and self.position >= self.log.begin:
             segment, _ = self._copy.place_of(self._copy.end)
@@ -424,7 +430,6 @@ def restore_folder(source: Path, folder: Path) -> Restored:
                 target = folder / path.relative_to(source)
                 target.parent.mkdir(exist_ok=True)
                 shutil.copy2(path, target)
-                target.chmod(0o600)
                 sync_path(target)
                 sync_path(target.parent)
         if not (folder / "log" / segments[0].name).exists():  # a service has removed it behind the snapshot
@@ -444,13 +449,6 @@ def check_unused(folder: Path) -> None:
         raise InputError(f"{folder} has {name}, which is not overwritten: restore into an empty folder")
 
 
-def learnt_position(folder: Path) -> int:
-    """Return the position of the log at which a snapshot continues; 0 without a readable one."""
-    with suppress(InputError, LookupError, TypeError, ValueError):  # a service reports a damaged snapshot
-        return int(read_file(folder / _SNAPSHOT)["run"]["service"]["position"])
-    return 0
-
-
 def _check_log(folder: Path) -> Restored:
     """Read each record of a copied log, and make the log one that a service can open."""
     gaps = fill_gaps(folder / "log")
@@ -465,7 +463,9 @@ def _check_log(folder: Path) -> Restored:
             begin = damaged.pop()[0] if damaged and damaged[-1][1] == position else position
             damaged.append((begin, position + len(line)))
     log.close()
-    snapshot, learnt = folder / _SNAPSHOT, learnt_position(folder)
+    snapshot, learnt = folder / _SNAPSHOT, 0
+    with suppress(InputError, LookupError, TypeError, ValueError):  # a service reports a damaged snapshot
+        learnt = int(read_file(snapshot)["run"]["service"]["position"])
     if learnt > log.end and log.begin:
         raise InputError(
             f"the copied log has the positions {log.begin} to {log.end}, and the snapshot continues at "
@@ -484,7 +484,7 @@ def _version(path: Path) -> tuple[int, int, int]:
 
 def _copy(path: Path, target: Path, alone: Alone) -> None:
     with path.open("rb") as file:
-        replace_file(target, iter(partial(file.read, _CHUNK), b""), alone=alone, private=True)
+        replace_file(target, iter(partial(file.read, _CHUNK), b""), alone=alone)
 
 
 def _between(log: SegmentLog, begin: int, end: int) -> bytes:

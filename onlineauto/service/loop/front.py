@@ -1,4 +1,8 @@
-"""``Front``: decides, accepts rewards, and writes both into a log, with the model that was published last."""
+"""``Front``: decides, accepts rewards, and writes both into a log, with the model that was published last.
+
+Ranks and rewards look up decisions in a table, which is the join of the log and takes each record as it is
+submitted.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ from onlineauto.service.learning.experiment import (
 )
 from onlineauto.service.log.segment_log import GroupCommit, read_record, sealed
 from onlineauto.service.loop.decision_costs import DecisionCosts
-from onlineauto.service.loop.slots import DeferredSlots, SlotNames, slot_id
+from onlineauto.service.loop.slots import DeferredSlots
 from onlineauto.service.loop.telemetry import record_spans
 from onlineauto.service.ranking import (
     Ranked,
@@ -136,7 +140,7 @@ class Front:
         self._costs = DecisionCosts(log, join)
         self._commit = GroupCommit(log, deliver=deliver)
         self.canary: Published | None = None
-        self.deferred_slots, self.slot_names = DeferredSlots(join), SlotNames()
+        self.deferred_slots = DeferredSlots(join)
         record_spans(self)
 
     def rank(self, request: RankRequest, done: Done) -> Ranked:
@@ -198,21 +202,6 @@ class Front:
     def allow_namespace(self, name: str) -> None:
         """Accept a namespace that the service itself adds, beside those that requests may name."""
         self._namespaces.add(name)
-
-    def slot_decision(self, event_id: str, slot: str) -> str:
-        """Return the id of the decision of a slot; reject a slot of a known event that no event had."""
-        decision = slot_id(event_id, slot)
-        if self.slot_names.may_have(slot):
-            return decision
-        with self._lock:
-            now = self.clock()
-            if self.join.sources or self.join.find(decision, now) is not None:
-                return decision  # of a rank server, a slot may be known before the other slots of its event
-            known = self.slot_names.known_of(event_id, self.join, now)
-        if known:
-            names = ", ".join(map(repr, known))
-            raise RefusedError(f"event {event_id!r} has no slot {slot!r}; it has {names}", status=422)
-        return decision
 
     def reward(self, event_id: str, value: float, done: Done, *, key: str = "") -> None:
         """Record a reward of a decision, which need not exist yet; it counts once `done` is called."""
@@ -291,11 +280,6 @@ class Front:
             if self._commit.failed is None and self.join.is_due(self._now()):
                 self._append("tick", ignore_completion)
 
-    def check_disk(self) -> None:
-        """Find out whether the log can be written, without a record."""
-        with suppress(RefusedError), self.together():
-            self._write(b"", ignore_completion)
-
     def leave(self) -> None:
         """Write queued records before the process ends; the folder is left as after a kill."""
         self._commit.close()
@@ -303,11 +287,6 @@ class Front:
     @property
     def trouble(self) -> str:
         """The reason why the front does not work, or ""."""
-        return self.stop_reason
-
-    @property
-    def stop_reason(self) -> str:
-        """The reason why the front does not decide, or ""."""
         return "" if self._commit.failed is None else f"the log cannot be written: {self._commit.failed}"
 
     @property
@@ -574,8 +553,7 @@ def _predict(one: Ranking) -> None:
             f"{path_at(one.context, problem.column - 1 - len(_HEAD), one.request.ids)}: {problem.message}"
             for problem in problems
         ]
-        reason = "the features cannot be read"
-        raise RefusedError(f"{reason}: {'; '.join(places) or error}", logged=reason) from None
+        raise RefusedError(f"the features cannot be read: {'; '.join(places) or error}") from None
     if len(one.pmf) != len(one.request.ids):
         raise RefusedError(
             f"the features describe {len(one.pmf)} actions, but there are {len(one.request.ids)} ids"

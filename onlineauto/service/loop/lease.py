@@ -249,13 +249,9 @@ def is_same_folder(one: Path, other: Path) -> bool:
 
 
 class Standby:
-    """Waits for the lease of a folder; `poll` claims it once its holder has gone; `make` creates it."""
+    """Waits for the lease of a folder; `poll` claims it once its holder has gone."""
 
-    def __init__(
-        self, folder: Path, *, seconds: float, make: bool = False, clock: Callable[[], float] = _now
-    ) -> None:
-        if make and not folder.is_dir() and folder.absolute().parent.is_dir():
-            folder.mkdir(exist_ok=True)
+    def __init__(self, folder: Path, *, seconds: float, clock: Callable[[], float] = _now) -> None:
         if not folder.is_dir():
             raise OptionError(
                 f"the folder {folder} of --standby does not exist: make it where both can write"

@@ -1,6 +1,7 @@
 """``Loop``: decides, logs its decisions, and learns from the log, in one folder.
 
-Every answer is in the log before it is sent. Ranks use an immutable predictor.
+Every answer is in the log before it is sent. Ranks use an immutable predictor; one thread takes the records
+of the log, learns, and publishes the next predictor.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from onlineauto.formats.decisions.dsjson import LogRecord
     from onlineauto.options import Configuration
-    from onlineauto.service.learning.experiment import Experiment, ExperimentReport
+    from onlineauto.service.learning.experiment import Experiment
     from onlineauto.service.learning.rounds import Learners
     from onlineauto.service.log.log_copier import LogCopier
     from onlineauto.service.log.segment_log import Done
@@ -57,8 +58,6 @@ _AGAIN = 1.0
 """Seconds after which failed learning or saving is tried again."""
 _LOW_DISK: Final = 0.1
 """The free share of a disk below which there is a warning, as in ``alerts.yaml``."""
-_LATE: Final = 300.0
-"""The seconds behind the log above which there is a warning, as in ``alerts.yaml``."""
 _SHARE = 10.0
 """The next snapshot waits for this multiple of the duration of the last one, since a large one is slow."""
 
@@ -162,19 +161,6 @@ def changes_after_alarm(experiment: Experiment, settings: JoinSettings) -> dict[
     return changes
 
 
-def _losses(values: Sequence[Value], report: ExperimentReport) -> Iterator[str]:
-    """Yield in which way a service earns less than its baseline, by the rules of ``alerts.yaml``."""
-    if report.lift.high is not None and report.lift.high < 0.0:
-        yield "the model earns less than the control arm."
-    if any(alarm.epoch == report.epoch for alarm in report.alarms):
-        yield "a guardrail is broken: /v1/experiment names it."
-    highest = {value.policy: value.high for value in values}
-    lowest = {value.policy: value.low for value in values}
-    live, baseline = highest.get("live"), lowest.get("baseline")
-    if live is not None and baseline is not None and live < baseline:
-        yield "the service earns less than its baseline."
-
-
 class Every(msgspec.Struct, frozen=True):
     """Intervals in seconds: between publications, between snapshots, and between models of the history."""
 
@@ -229,11 +215,8 @@ class Loop(Front):
         self.unsaved: OSError | None = None
         self._again_at = self._took = 0.0
         self._switched = 0  # the position behind the latest switch to another model
-        self._published_at = 0  # the position in the log up to which the published model has learnt
         self._closing = False
         self.lease = lease
-        if not Path(folder).exists():  # invalid settings must not leave a new folder
-            _checked(JoinSettings(), settings or {}, configuration, compares=compares)
         self._held = lock_folder(Path(folder), lease)
         with ExitStack() as failing:
             failing.callback(self._held.release)
@@ -249,9 +232,12 @@ class Loop(Front):
             join = Join.of(self.learner.join.state())
             for _ in replay(join, log, self.learner.position):
                 pass
-            configuration = self.learner.configuration
-            changes = {**(settings or {}), "options": configuration.command(kept=True)}
-            changed = _checked(join.settings, changes, configuration, compares=compares)
+            options = {"options": configuration.command(kept=True)}
+            changed = _changed(join.settings, {**(settings or {}), **options})
+            if compares:
+                _check_guardrails(changed, settings or {})
+            if changed.budget is not None:
+                check_priced(configuration)
             failing.pop_all()
         self._behind_at_first = log.end
         self.board = board_of(self.learner)
@@ -333,11 +319,6 @@ class Loop(Front):
             self.change(NO_CANARY, ignore_completion)
             self._load_canary()
 
-    @property
-    def is_switching(self) -> bool:
-        """True from a switch to another model until that model ranks, or learning has failed."""
-        return self._published_at < self._switched and self.failed is None
-
     def start_canary(self, name: str, share: float, done: Done) -> None:
         """Let a model of the history decide for a share of the units; a share of 0 ends the canary."""
         if share:
@@ -389,7 +370,10 @@ class Loop(Front):
             return self.learner.keep()
 
     def model(self, *, learns: bool = False) -> tuple[str, bytes]:
-        """Return the name and the bytes of the predicting model, with which rank servers rank identically."""
+        """Return the name and the bytes of the predicting model, with which rank servers rank identically.
+
+        With `learns`, the model is whole: it can be put into another service and learns there.
+        """
         with self._learning:
             self.learner.mend()
             file = io.BytesIO()
@@ -410,21 +394,15 @@ class Loop(Front):
         return self._latest, self._latest
 
     @property
-    def stop_reason(self) -> str:
-        """The reason why the loop does not decide or learn, or ""."""
-        if self.lease is not None and (problem := self.lease.problem):
-            return problem
-        return super().stop_reason or ("" if self.failed is None else f"learning has stopped: {self.failed}")
-
-    @property
     def trouble(self) -> str:
         """The reason why the loop does not decide, learn or save, or ""."""
-        return self.stop_reason or ("" if self.saving else f"the model cannot be saved: {self.unsaved}")
-
-    @property
-    def saving(self) -> bool:
-        """True unless the last attempt to save the model has failed."""
-        return self.unsaved is None
+        if self.lease is not None and (problem := self.lease.problem):
+            return problem
+        if self.failed is not None:
+            return super().trouble or f"learning has stopped: {self.failed}"
+        return super().trouble or (
+            "" if self.unsaved is None else f"the model cannot be saved: {self.unsaved}"
+        )
 
     @property
     def outages(self) -> list[str]:
@@ -436,11 +414,9 @@ class Loop(Front):
     @property
     def warnings(self) -> list[str]:
         """What is unusual, with a likely cause."""
-        free, lag = self.disk_free_share, self.lag_seconds()
+        free = self.disk_free_share
         found = [
-            self.trouble,
-            f"the learner is {lag:.0f} seconds behind the log." if lag > _LATE and not self.failed else "",
-            *_losses(self.board.values, self.experiment),
+            super().trouble,
             f"{100 * free:.0f} % of the disk of {self.folder} is free." if free < _LOW_DISK else "",
             *self.outages,
             *(check() for check in self.checks),
@@ -535,7 +511,10 @@ class Loop(Front):
 
     def _change(self, settings: Mapping[str, Any], done: Done) -> JoinSettings:
         """Change settings of the join; the caller holds the lock."""
-        changed = _checked(self.join.settings, settings, self.learner.workspace.configuration)
+        changed = _changed(self.join.settings, settings)
+        _check_guardrails(changed, settings)
+        if changed.budget is not None:
+            check_priced(self.learner.workspace.configuration)
         self._append("settings", done, Settings=msgspec.to_builtins(changed))
         return changed
 
@@ -559,13 +538,9 @@ class Loop(Front):
 
     def _publish_and_save(self) -> None:
         now, every = self.clock(), self.every
-        switches = self._published_at < self._switched <= self.learner.position
-        due = switches or self._is_due("publish", now, every.publish)
-        if self.learner.name != self.published.name and due:
+        if self.learner.name != self.published.name and self._is_due("publish", now, every.publish):
             self.published, self.board = self.learner.publish(), board_of(self.learner)
             self._done_at["publish"] = now
-        if self.learner.name == self.published.name:
-            self._published_at = self.learner.position
         changes = self.learner.experiment.changes
         if changes != self._reported and self._is_due("report", now, every.publish):
             self.experiment, self._reported = self.learner.experiment.report(), changes
@@ -636,10 +611,8 @@ def service_configuration(configuration: Configuration) -> Configuration:
     return REGISTRY.from_keywords(**{**supplied, "dsjson": True})
 
 
-def _checked(
-    before: JoinSettings, changes: Mapping[str, Any], configuration: Configuration, *, compares: bool = True
-) -> JoinSettings:
-    """Return settings with the given fields replaced; reject those with which a model cannot work."""
+def _changed(before: JoinSettings, changes: Mapping[str, Any]) -> JoinSettings:
+    """Return settings with the given fields replaced."""
     if "reward_wait" in changes:
         changes = {**changes, "reward_wait": seconds_of(changes["reward_wait"], name="reward_wait")}
     try:
@@ -647,10 +620,6 @@ def _checked(
     except msgspec.ValidationError as error:
         raise OptionError(f"settings: {error}") from None
     check_settings(settings)
-    if compares:
-        _check_guardrails(settings, changes)
-    if settings.budget is not None:
-        check_priced(configuration)
     return before.next_epoch(settings)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol
 
 import msgspec
 
-from onlineauto.engine.options.registry import ModelOptions
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import Registry, options_of
@@ -58,15 +58,6 @@ _OF_DEFAULT: Final = (
 )
 _OF_SERVICE: Final = frozenset({*_OF_PROCESS, *_OF_DEFAULT})
 _SERVE: Final = Registry((ServeOptions, *REGISTRY.groups))
-_IN_FOLDER: Final = ", whose model and journal are in its folder"
-_INSTEAD: Final = {
-    **dict.fromkeys((declared.name for declared in options_of(ModelOptions)), _IN_FOLDER),
-    "journal": _IN_FOLDER,
-    "initial_regressor": f"{_IN_FOLDER}; PUT /v1/model replaces the model, "
-    "for example by the file of AutoML(names=…).warm_start('vw.model', namespaces=[…]).save(…)",
-    "workers": "; --learners has the threads that learn together",
-}
-"""The ends of messages about options of learning that a service does not have."""
 AGAIN: Final = 60.0
 """Seconds after which a closed loop is tried again that has records to learn."""
 RETRY: Final = 5.0
@@ -132,14 +123,16 @@ def loop_options(text: str) -> tuple[Configuration, ServeOptions, bool]:
 
 
 def split_options(configuration: Configuration, *groups: Group) -> Configuration:
-    """Return the options of the model in the options of `serve`; reject those that a service cannot use."""
+    """Return the options of the model in the options of `serve`; reject those that a service cannot use.
+
+    `groups` are further options of the service.
+    """
     served: tuple[Group, ...] = (ServeOptions, *groups)
     own = {declared.name for group in served for declared in options_of(group)}
     own |= {"data", "quiet"}
-    for declared in REGISTRY.options:
-        if declared.name in configuration.supplied - own and not (declared.keep or declared.name == "dsjson"):
-            hint = _INSTEAD.get(declared.name, "")
-            raise OptionError(f"{declared.flag} has no effect on a service{hint}")
+    beside = {declared.name for group in (OutputOptions, ModelOptions) for declared in options_of(group)}
+    for name in sorted((beside - {"quiet"}) & configuration.supplied):
+        raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
     if "cost_range" in configuration.supplied:
         raise OptionError("a service takes rewards, not costs: give their range as --reward_range LOW,HIGH")
     supplied = {name: configuration.get(name) for name in configuration.supplied - own}
@@ -204,7 +197,10 @@ class NamedLoop:
 
 
 class Loops:
-    """The named loops in the folder of a service."""
+    """The named loops in the folder of a service.
+
+    The methods read and write files. One thread at a time calls them for a loop.
+    """
 
     def __init__(
         self,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("onlineauto.service")
 _SETTINGS = 1.0
 """Seconds after which a learner without a new model is asked for its settings."""
-_LATER: Final = (408, 429)
-"""Statuses below 500 with which a learner asks for another attempt."""
 _KEPT: Final = 30.0
 """Seconds between two models that are saved in the folder."""
 
@@ -51,12 +48,8 @@ class _Status(msgspec.Struct):
     settings: dict[str, Any]
 
 
-class LearnerAwayError(InputError):
-    """A learner is not reachable, or cannot answer at present; a later attempt may succeed."""
-
-
 class HttpUpstream:
-    """A learner at an address; methods raise `InputError` if it rejects the request, or is away."""
+    """A learner at an address; methods raise `InputError` if it is away or rejects the request."""
 
     def __init__(
         self, url: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None
@@ -90,16 +83,6 @@ class HttpUpstream:
             raise self._stranger(answer, f"it wants the records from {wanted}")
         return wanted
 
-    def why_away(self) -> str:
-        """Return why the learner does not answer, or "" if it answers or rejects the request."""
-        try:
-            self.settings()
-        except LearnerAwayError as error:
-            return str(error)
-        except InputError:
-            pass  # the start of the rank server reports this error
-        return ""
-
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -108,12 +91,10 @@ class HttpUpstream:
         try:
             answer = self._http.request(method, path, **given)
         except httpx.HTTPError as error:
-            raise LearnerAwayError(f"the learner is away{self._learner.proxy()}: {error}") from None
+            raise InputError(f"the learner is away{self._learner.proxy()}: {error}") from None
         if answer.status_code >= 400:
             message = message_in(answer) or answer.text[:300] + self._learner.proxy()
-            is_away = answer.status_code in _LATER or answer.status_code >= 500
-            kind = LearnerAwayError if is_away else InputError
-            raise kind(f"the learner rejects {method} {path} ({answer.status_code}): {message}")
+            raise InputError(f"the learner rejects {method} {path} ({answer.status_code}): {message}")
         if answer.status_code not in (200, 304):
             raise self._stranger(answer, f"status {answer.status_code}: {answer.text[:300]}")
         return answer
@@ -212,11 +193,9 @@ class RankServer(Front):
         self._content: tuple[str, bytes] | None = None  # the latest model, until the folder has it
         self.failed: Exception | None = None
         self._held = FolderLock(folder)
-        with ExitStack() as undoing:
-            undoing.callback(self._held.release)
+        try:
             claim_folder(Path(folder))
             log = SegmentLog(Path(folder) / "log", keep_damaged=True)
-            undoing.callback(log.close)
             self._parts, self.shipped = LogParts(Path(folder) / "source", log), log.begin
             join, settings = Join(JoinSettings()), None
             try:
@@ -228,7 +207,9 @@ class RankServer(Front):
                 self._parts.begin_here()
                 published = self._stored(error, clock())
             assert published is not None
-            undoing.pop_all()
+        except OnlineautoError:
+            self._held.release()
+            raise
         for each in replay(join, log, log.begin):
             if each.skipped is not None:
                 _LOG.error(str(each.skipped), extra={"event": "record_skipped"})
@@ -346,8 +327,7 @@ class RankServer(Front):
             name, _, content = self._model_path.read_bytes().partition(b"\n")
             published = self._published(name.decode(), content, now)
         except (OSError, ValueError, OnlineautoError):
-            kind = LearnerAwayError if isinstance(error, LearnerAwayError) else InputError
-            raise kind(
+            raise InputError(
                 f"{error}; {self._model_path} has no model either, so a rank server cannot start yet"
             ) from None
         self.failed = error
@@ -359,7 +339,7 @@ class RankServer(Front):
             return
         name, content = self._content
         try:
-            replace_file(self._model_path, [name.encode() + b"\n", content], private=True)
+            replace_file(self._model_path, [name.encode() + b"\n", content])
             self._content = None
         except OSError as error:
             _LOG.error("the model cannot be saved: %s", error, extra={"event": "not_saved"})

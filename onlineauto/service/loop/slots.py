@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from onlineauto.service.ranking import Ranked
 
 _FEW: Final = 1000
-_MOST_NAMES: Final = 256
 
 SLOT: Final = "slot"
 """The namespace that has the id of a slot as its feature."""
@@ -52,26 +51,6 @@ class SlotsRankRequest(NamedTuple):
     slots: Sequence[SlotRequest]
     unit: str = ""
     deferred: bool = False
-
-
-class SlotNames:
-    """The ids of slots that were ranked since the start, up to `_MOST_NAMES` of them."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, None] = {}
-
-    def add(self, slot: str) -> None:
-        """Add the id of a slot."""
-        if len(self._names) < _MOST_NAMES:
-            self._names[slot] = None
-
-    def may_have(self, slot: str) -> bool:
-        """Return whether a slot was ranked since the start, as far as that is known."""
-        return slot in self._names or len(self._names) == _MOST_NAMES
-
-    def known_of(self, event_id: str, join: Join, now: float) -> list[str]:
-        """Return the ids of the slots of an event that a join knows."""
-        return [name for name in self._names if join.find(slot_id(event_id, name), now) is not None]
 
 
 def slot_id(event_id: str, slot: str) -> str:
@@ -174,7 +153,10 @@ def activate_slots(front: Front, event_id: str, done: Done, *, single: bool) -> 
 
 
 def rank_slots(front: Front, request: SlotsRankRequest, done: Done) -> list[Ranked]:
-    """Fill slots in order, each with an action that no earlier slot shows; return an answer for each."""
+    """Fill slots in order, each with an action that no earlier slot shows; return an answer for each.
+
+    All slots are checked before the first one is logged. `done` is called once all are in the log.
+    """
     check_slots(request, front.limits)
     front.allow_namespace(SLOT)
     for slot in request.slots:
@@ -182,7 +164,6 @@ def rank_slots(front: Front, request: SlotsRankRequest, done: Done) -> list[Rank
     front.check_room(len(request.slots))
     part, answers, shown = after_all(len(request.slots), done), [], set[str]()
     for slot in request.slots:
-        front.slot_names.add(slot.id)
         answer = front.rank(slot_rank_request(request, slot, shown), part)
         answers.append(answer)
         shown.add(answer.ids[0])
@@ -193,7 +174,7 @@ def reward_slots(
     front: Front, event_id: str, rewards: Sequence[tuple[str, float]], done: Done, *, key: str = ""
 ) -> None:
     """Record rewards of slots, by the id of the slot; `done` is called once all are in the log."""
-    ids = [front.slot_decision(event_id, slot) for slot, _ in rewards]
+    ids = [slot_id(event_id, slot) for slot, _ in rewards]
     if not ids:
         done(None)
         return

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 AUTO: Final = "auto"
-"""The name of a model that clients send, or none, to have the model picked."""
+"""The name of a model that clients send to have the model picked; so is any name that is not configured."""
 _JUDGE: Final = """\
 Grade how well the answer does what the prompt asks.
 Reply with one number from 0 (useless) to 10 (perfect), and nothing else.
@@ -71,11 +71,6 @@ class RouteFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     def routed(self) -> dict[str, ModelEndpoint]:
         """The models to pick from."""
         return {name: model for name, model in self.models.items() if model.routed}
-
-    @property
-    def has_prices(self) -> bool:
-        """Whether a model to pick from costs anything."""
-        return any(model.input_price or model.output_price for model in self.routed.values())
 
 
 def read_route_file(path: str, environment: Mapping[str, str]) -> tuple[RouteFile, dict[str, str]]:

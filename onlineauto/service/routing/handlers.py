@@ -107,11 +107,12 @@ class RouteHandlers(Handlers):
             name: Upstream(name, endpoint, keys.get(name, ""), self._http)
             for name, endpoint in content.models.items()
         }
-        self._ids, self._has_prices = list(content.routed), content.has_prices
+        self._ids = list(content.routed)
         self._features: list[Features] = [
             {"model": msgspec.Raw(msgspec.json.encode({name: 1, **endpoint.features}))}
             for name, endpoint in content.routed.items()
         ]
+        self._has_prices = any(model.input_price or model.output_price for model in content.routed.values())
         for namespace in ("form", "prompt", "vector", "model"):
             self.front.allow_namespace(namespace)
         self.counts = loop.route = self._read_counts()
@@ -139,20 +140,16 @@ class RouteHandlers(Handlers):
         return Reply.json({"object": "list", "data": rows})
 
     def record_reward(self, event_id: str, value: float, key: str, done: Done) -> None:
-        """Record a reward of a decision, and activate the decision, since it has feedback."""
+        """Record a reward of a decision, and activate the decision, since it has feedback.
+
+        Feedback on another model's answer is ignored if the failure of the chosen one is not learnt.
+        """
         if event_id in self._unlearnt:
             done(None)
             return
         part = after_all(2, done)
         self.front.reward(event_id, value, part, key=key)
         self.front.activate(event_id, part)
-
-    def record_activation(self, event_id: str, done: Done) -> None:
-        """Activate a decision, unless another model has answered."""
-        if event_id in self._unlearnt:
-            done(None)
-        else:
-            super().record_activation(event_id, done)
 
     async def close(self) -> None:
         """End the grading, close the connections to the models, and write the counts."""
@@ -250,12 +247,12 @@ class RouteHandlers(Handlers):
             self._leave_unlearnt(event_id)
 
     def _route(self, prompt: Prompt, path: str, unit: str) -> _Route:
-        """Decide which models are asked, in which order; the record of the decision is being written."""
+        """Decide which models are asked, in which order; the record of the decision is being written.
+
+        A repeated prompt with the same id keeps its decision, and is asked again.
+        """
         if prompt.model in self.upstreams:
             return _Route(prompt, path, [prompt.model], None, None)
-        if prompt.model not in ("", AUTO):
-            message = f"model {prompt.model[:200]!r} is none of {', '.join((AUTO, *self.upstreams))}"
-            raise RefusedError(message, status=404, code="model_not_found")
         down = frozenset(name for name in self._ids if self.upstreams[name].is_down)
         event_id = prompt.extras.event_id or secrets.token_hex(16)
         before = self.front.excluded_from(event_id) if prompt.extras.event_id else None

@@ -77,7 +77,10 @@ _USED: Final = msgspec.json.Decoder(Usage | None)
 
 
 class UpstreamError(Exception):
-    """A model has not answered, or not what it should."""
+    """A model has not answered, or not what it should.
+
+    With a `pause`, which has seconds, the model is not picked meanwhile, and nothing is learnt of it.
+    """
 
     def __init__(self, kind: str, reason: str, pause: float | None = None) -> None:
         super().__init__(reason)

@@ -280,7 +280,10 @@ class Partitions:
         return all(part.next >= part.goal for part in self._parts.values())
 
     def messages(self) -> Iterator[tuple[Origin, float, bytes | None]]:
-        """Yield the next messages: their places, their times in seconds, and their values."""
+        """Yield the next messages: their places, their times in seconds, and their values.
+
+        The end is reached if no message is here, or if one that may precede it is not.
+        """
         heads, awaited = self._heads, self._awaited
         while heads and not awaited:
             part = heads[0][3]

@@ -16,7 +16,7 @@ import zlib
 from collections import deque
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -143,7 +143,7 @@ class TopicJoin:
             join.settings = self._settings
         ranked = join.counts.ranked
         self._number += 1
-        ended += join.take(cast("LogRecord", message), self._number, len(entry.line), at=time)
+        ended += join.take(message, self._number, len(entry.line), at=time)
         if join.counts.ranked > ranked:
             self._waiting[self._number] = _with_label(entry, message)
         return list(map(self._labelled, ended)) if ended else []
@@ -159,7 +159,7 @@ class TopicJoin:
         return msgspec.msgpack.encode(_State(self.join.state(), [*self._waiting.items()], self._number))
 
 
-def _message_of(entry: TopicLine) -> _Message:
+def _message_of(entry: TopicLine) -> Any:
     """Return the members of a message, checked, with the type and the source by which it is joined."""
     try:
         message = _DECODER.decode(entry.line)
@@ -262,8 +262,6 @@ class TopicSource:
     each save, for monitoring, and never read.
 
     A message that is not an event is counted, located by its partition and offset, and skipped.
-
-    Passed to `Run` or `Workspace.fit` as a source of events.
 
     Parameters
     ----------

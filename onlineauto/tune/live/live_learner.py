@@ -255,14 +255,23 @@ class LiveLearner:
 
     @property
     def about(self) -> str:
-        """Description of everything that values depend on: the events, the shared options and the window."""
+        """Description of everything that values depend on: the events, the shared options and the window.
+
+        A study records the description, and rejects a different one.
+        """
         events = self.events
         scored = "all events" if self._window is None else f"a window of {self._window} events"
         flags = self.base.command() or "no flags"
         return f"{OF_STREAM}{events.digest} of {len(events)} events with {flags}, by {scored}, {self._missed}"
 
     def __call__(self, config: Config, resource: int, report: Report) -> None:
-        """Train a trial up to a resource, from the checkpoint of the report."""
+        """Train a trial up to a resource, from the checkpoint of the report.
+
+        Raises
+        ------
+        InputError
+            The stream has fewer events than the resource.
+        """
         if resource > len(self.events):
             raise InputError(f"the stream has {len(self.events)} events, but a trial should learn {resource}")
         every = self._arguments["every"] or -(-resource // _REPORTS)
@@ -297,7 +306,10 @@ class LiveLearner:
         return 0 if self._window is None else max(resource - self._window, 0)
 
     def _open_run(self, configuration: Configuration, scored: int, saved: bytes | None) -> tuple[Run, Losses]:
-        """Open the run of a trial, from a checkpoint or new; return the run and its losses."""
+        """Open the run of a trial, from a checkpoint or new; return the run and its losses.
+
+        The checkpoint may be that of a trial with other flags, whose state is then copied.
+        """
         workspace, losses = Workspace(configuration=configuration), Losses()
         stored: Mapping[str, Any] = {}
         if saved is not None:

@@ -5,6 +5,8 @@ continues when it is among the best 1/eta of the rung. With *stopping* it contin
 
 Losses at the lowest rung may mislead, because curves cross. Once eight promoted trials have a loss at the
 next rung too, and the two rungs rank them differently, new trials of *promotion* begin at the next rung.
+
+Source: Li and others: A system for massively parallel hyperparameter tuning, MLSys 2020.
 """
 
 from __future__ import annotations
@@ -29,17 +31,7 @@ _LATEST_PAIRS = 64
 class Asha(FifoScheduler):
     """Asynchronous successive halving.
 
-    >>> Asha("stopping").options
-    {'variant': 'stopping'}
-
-    Source: Li and others: A system for massively parallel hyperparameter tuning, MLSys 2020.
-
-    Parameters
-    ----------
-    variant : {"promotion", "stopping"}
-        Whether a trial pauses at each rung until it is promoted, or continues at once or never.
-    history : {"now", "start"}
-        The reports with which a trial is compared: of now, or of its beginning (only with "stopping").
+    With `variant` "stopping" and `history` "start", a rung is what it was when the trial began.
     """
 
     name = "asha"

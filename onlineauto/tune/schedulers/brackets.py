@@ -1,4 +1,7 @@
-"""``Brackets``: the open brackets of Hyperband, each a successive halving of one group of trials."""
+"""``Brackets``: the open brackets of Hyperband, each a successive halving of one group of trials.
+
+A new bracket is opened when no other bracket has a free slot.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +138,10 @@ class Slot(NamedTuple):
 
 
 class Brackets:
-    """Brackets of rungs ``system[b % len(system)]``; the *primary* is the first that is not complete."""
+    """Brackets in their order; bracket `b` has the rungs of ``system[b % len(system)]``.
+
+    The *primary* bracket is the first that is not complete. The search for a free slot begins there.
+    """
 
     def __init__(self, system: Sequence[Rungs], *, keeps: bool = False, promoting: int | None = None) -> None:
         self.system = system

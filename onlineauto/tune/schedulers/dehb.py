@@ -3,6 +3,8 @@
 There are two variants, which differ in the source of parents and targets; see `populations` and
 `parent_slots`. Both store one loss for each trial and level, so losses of different levels are never
 compared. Both look up a job in its own bracket and not in the newest one.
+
+Source: Awad, Mallik and Hutter: DEHB, IJCAI 2021.
 """
 
 from __future__ import annotations
@@ -33,26 +35,7 @@ _TRIES = 50
 
 
 class Dehb(PlainState, Scheduler):
-    """DEHB: evolved configs replace random ones; later brackets have new configs in all rungs.
-
-    >>> Dehb(factor=0.6).options["factor"]
-    0.6
-
-    Source: Awad, Mallik and Hutter: DEHB, IJCAI 2021.
-
-    Parameters
-    ----------
-    variant : {"population", "slots"}
-        The source of parents: a population for each level, or slots of earlier brackets.
-    factor, rate : float
-        Factor of differences in mutants, in (0, 2], and probability of a mutant's parameter, in [0, 1].
-    strategy : str
-        A mutation and a crossover: ``rand1_bin`` and others for populations.
-    allow_duplicates : bool
-        True to evaluate a config again that was tried before.
-    brackets : int, optional
-        Number of different brackets; by default as many as there are.
-    """
+    """DEHB: evolved configs replace random ones; later brackets have new configs in all rungs."""
 
     name = "dehb"
     needs_space = True

@@ -137,7 +137,10 @@ def offspring(
 
 
 class Parents(ABC):
-    """Chooses parents and targets, and selects the better of a child and its target."""
+    """Chooses parents and targets, and selects the better of a child and its target.
+
+    DEHB appends the code of each trial, float64[width], to `codes`.
+    """
 
     keeps: bool  # True if complete brackets are still read.
     promoting: int  # Brackets from this number on have new trials in all slots.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class FifoScheduler(PlainState, Scheduler):
-    """Runs each trial to the end; a base class of schedulers. `onlineauto.tune.Callback` has an example."""
+    """Runs each trial to the end. Base class of schedulers that stop some trials early."""
 
     name = "fifo"
     STATE: ClassVar = {"_trials": int, "_running": set[int], "_exhausted": bool}

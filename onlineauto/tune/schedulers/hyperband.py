@@ -1,6 +1,8 @@
 """``Hyperband``: synchronous successive halving in brackets that trade many short trials for few long ones.
 
 A rung is compared only when all its trials have ended. Until then, idle workers get slots of later brackets.
+
+Source: Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar: Hyperband, JMLR 2018.
 """
 
 from __future__ import annotations
@@ -30,11 +32,6 @@ SYSTEMS: Mapping[str, Callable[[int, int, int, int | None], list[Rungs]]] = {
 
 class Hyperband(PlainState, Scheduler):
     """Synchronous Hyperband: trials begin in the first rung of a bracket and are paused after each rung.
-
-    Source: Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar: Hyperband, JMLR 2018.
-
-    >>> Hyperband(brackets=2).options
-    {'sizes': 'geometric', 'brackets': 2}
 
     Parameters
     ----------

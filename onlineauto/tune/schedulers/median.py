@@ -1,4 +1,7 @@
-"""``Median``: stop a trial whose average is worse than the median average of others at the same resource."""
+"""``Median``: stop a trial whose average is worse than the median average of others at the same resource.
+
+Source: Golovin and others: Google Vizier, 2017.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,7 @@ from onlineauto.tune.schedulers.scheduler import Decision, Setting, State
 class Median(FifoScheduler):
     """Stops trials by the running average of their reported values.
 
-    >>> Median(3, cutoff=0.25).options
-    {'grace_population': 3, 'cutoff': 0.25}
-
-    Source: Golovin and others: Google Vizier, 2017.
-
-    Parameters
-    ----------
-    grace_population : int
-        Number of other trials with a report at the same resource before a trial may stop, at least 1.
-    cutoff : float
-        Quantile of the averages beyond which a trial stops, in (0, 1); 0.5 is the median.
-    history : {"now", "start"}
-        The reports with which a trial is compared: those of now, or those of its beginning.
+    With `history` "start", a trial is compared with what others had reported when it began.
     """
 
     name = "median"

@@ -1,4 +1,7 @@
-"""``Pbt``: population based training. A copy of a good member with new hyperparameters replaces a bad one."""
+"""``Pbt``: population based training. A copy of a good member with new hyperparameters replaces a bad one.
+
+Source: Jaderberg and others: Population based training of neural networks, 2017.
+"""
 
 from __future__ import annotations
 
@@ -32,24 +35,6 @@ class Pbt(FifoScheduler):
     trial inherits the rest of the member's budget: a member and its successors train for at most
     `max_resource` together, so the study ends even if the best values are the earliest ones. With
     fewer workers than members, members alternate: each pauses after its interval if others wait.
-
-    >>> Pbt(4, interval=3).options
-    {'population': 4, 'interval': 3, 'share': 0.25, 'resample': 0.25, 'factors': [0.8, 1.2]}
-
-    Source: Jaderberg and others: Population based training of neural networks, 2017.
-
-    Parameters
-    ----------
-    population : int
-        Number of members, at least 2.
-    interval : int
-        Units of resource between two comparisons, at least 1.
-    share : float
-        Share of members that are replaced, and of those that are copied, in (0, 0.5].
-    resample : float
-        Probability that a copied parameter is drawn again, in [0, 1].
-    factors : tuple of float
-        Factors of numbers that are not drawn again, one of which is drawn for each.
     """
 
     name = "pbt"

@@ -54,9 +54,6 @@ class Pruning(FifoScheduler):
     "start", it compares with what others had reported when the trial began.
 
     Create it by `onlineauto.tune.pruners`, whose functions have Optuna's names and arguments.
-
-    >>> Pruning("patience", patience=3).options
-    {'rule': 'patience', 'patience': 3, 'min_delta': 0.0}
     """
 
     name = "pruning"

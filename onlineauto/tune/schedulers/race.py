@@ -69,16 +69,6 @@ class Race(Hyperband):
     A trial reports the details ``batch``, the number of events of a batch; ``first``, the offset of the first
     event; and ``losses``, the mean losses of batches, of which lower is better in both modes. Without these
     details, `Race` is the same as `Hyperband`.
-
-    >>> Race(alpha=0.01).options
-    {'sizes': 'geometric', 'brackets': 2, 'alpha': 0.01}
-
-    Parameters
-    ----------
-    sizes, brackets
-        As for `Hyperband`.
-    alpha : float
-        Probability that a rung drops its best trial, at most; in (0, 1).
     """
 
     name = "race"
@@ -117,7 +107,11 @@ class Race(Hyperband):
         return Decision.STOP
 
     def _is_behind(self, trial: int, slot: Slot) -> bool:
-        """Return whether k trials of the rung are proved better, where k trials are promoted."""
+        """Return whether k trials of the rung are proved better, where k trials are promoted.
+
+        Only the k trials with the largest gains are tested. The smallest of these gains is tested first,
+        because this test most often decides.
+        """
         bracket, rung = self._brackets[slot.bracket], slot.rung_slot.rung
         trials = bracket.trials[rung]
         promoted = bracket.rungs[rung + 1][0] if rung + 1 < len(bracket.rungs) else 1

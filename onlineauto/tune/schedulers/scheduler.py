@@ -20,7 +20,7 @@ _SEED_BITS: Final = 1024
 
 
 class State(StrEnum):
-    """The state of a trial. Returned by `Trial.state`."""
+    """The state of a trial."""
 
     PENDING = "PENDING"
     """The trial waits for a worker: its config was enqueued, its worker was lost, or it is tried again."""
@@ -32,7 +32,7 @@ class State(StrEnum):
 
 
 class Decision(StrEnum):
-    """The answer to a reported value. Returned by `Scheduler.on_report` and `Study.report`."""
+    """The answer to a reported value."""
 
     CONTINUE = "CONTINUE"
     STOP = "STOP"
@@ -40,14 +40,14 @@ class Decision(StrEnum):
 
 
 class ResumeFrom(NamedTuple):
-    """A checkpoint: the trial that saved it, and its resource then. Returned by `Job.resume_from`."""
+    """A checkpoint: the trial that saved it, and the resource of the trial at this point."""
 
     trial: int
     resource: int
 
 
 class Suggestion(NamedTuple):
-    """The next job: train a trial up to a resource. Returned by `Scheduler.suggest`."""
+    """The next job: train a trial up to a resource."""
 
     trial: int  # The number of the trial. New trials are numbered 0, 1, 2, …
     config: Config
@@ -56,7 +56,7 @@ class Suggestion(NamedTuple):
 
 
 class WaitingTrial(NamedTuple):
-    """A trial that waits for a worker, or was enqueued and has not begun. Passed to `Scheduler.choose`."""
+    """A trial of the queue: its job waits for a worker, or it was enqueued and has not begun."""
 
     trial: int  # Its number; of an enqueued config, the number it gets if no other new trial begins before.
     config: Config
@@ -77,10 +77,7 @@ UNKNOWN: Final = Available(dict, lambda _: {})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The parts of a study that all schedulers depend on: ``1 <= min_resource <= max_resource < 2**53``.
-
-    Passed to `Scheduler.begin`.
-    """
+    """The parts of a study that all schedulers depend on: ``1 <= min_resource <= max_resource < 2**53``."""
 
     space: Space
     min_resource: int = 1  # The minimum and maximum resource of a trial.
@@ -113,12 +110,6 @@ class Scheduler(ABC):
     answers. It receives losses, of which lower is better in both modes of a study. A loss may be infinity,
     but never NaN, which is an error. Every suggested job ends in one call of `on_result` or `on_error`; jobs
     may end in any order.
-
-    >>> from onlineauto.tune.schedulers.fifo import FifoScheduler
-    >>> class Impatient(FifoScheduler):  # for `Study`
-    ...     name = "impatient"
-    ...     def on_report(self, trial, resource, loss):
-    ...         return Decision.STOP if loss > 0.5 else Decision.CONTINUE
     """
 
     name: ClassVar[str]  # The name in the registry, or any other.

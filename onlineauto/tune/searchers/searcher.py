@@ -34,15 +34,6 @@ class Searcher(ABC):
     A searcher is deterministic: it uses no clock and no files, and its random numbers depend only on the seed
     and the number of proposals. A subclass defines `propose`; if it learns, also `on_result`; and if it has a
     state, also `remember` and `recall`.
-
-    >>> from onlineauto.tune import Float, Study
-    >>> class Middle(Searcher):
-    ...     name = "middle"
-    ...     def propose(self, number, rng):
-    ...         return self.space.decode([0.5 + rng.uniform(-0.1, 0.1)])
-    >>> job = Study({"rate": Float(1e-4, 1, log=True)}, searcher=Middle()).ask()
-    >>> 0.001 < job.config["rate"] < 0.1
-    True
     """
 
     name: ClassVar[str]  # The name in the registry, or any other.

@@ -134,7 +134,11 @@ class Parzen:
 
 
 def widths(numbers: np.ndarray, exists: np.ndarray, narrowest: np.ndarray, widest: float) -> np.ndarray:
-    """Return the width of each kernel in each dimension: float64[n, d]."""
+    """Return the width of each kernel in each dimension: float64[n, d].
+
+    The width is the larger of the distances to the two neighbours among the observations that have the
+    number. The first and the last observation have one neighbour.
+    """
     if len(numbers) < 2:
         return np.full(numbers.shape, widest)
     codes = np.where(exists, numbers, np.inf).T + _TIE * np.arange(len(numbers))  # what is missing comes last

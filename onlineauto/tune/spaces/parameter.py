@@ -34,7 +34,7 @@ Value = bool | int | float | str | None
 
 
 class Parameter(ABC):
-    """One dimension of a space. Passed to `Space`, which has an example."""
+    """One dimension of a space."""
 
     kind: ClassVar[str]  # The name of the kind in TOML.
     # The parameter exists only if each of these other parameters has one of these values.

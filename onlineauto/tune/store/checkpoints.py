@@ -67,7 +67,10 @@ class Checkpoints(Protocol):
         ...
 
     def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
-        """Return the undamaged state of a trial with the most steps, of up to `most`."""
+        """Return the undamaged state of a trial with the most steps, of up to `most`.
+
+        With `job`, only states that this job has saved, in any attempt, are considered.
+        """
         ...
 
 

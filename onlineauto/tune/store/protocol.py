@@ -49,10 +49,7 @@ The next record is ``asked``, ``idle``, or ``failed`` for a job that lost each o
 
 
 class LeaseLost(OnlineautoError):  # noqa: N818 - the name says what happened
-    """A job is no longer its owner's: its lease expired, or it has ended. Drop the job and ask again.
-
-    Raised by `Study.report` and `Study.tell`.
-    """
+    """A job is no longer its owner's: its lease expired, or it has ended. Drop the job and ask again."""
 
 
 class DamagedLogError(StoreError):
@@ -81,7 +78,7 @@ class StudySnapshot:
 
 
 class Store(Protocol):
-    """The log of one study, and the owner and lease of each job. Returned by `tune.store.open_store`.
+    """The log of one study, and the owner and lease of each job.
 
     The store uses its own clock; callers pass durations only. All methods may be called from several threads
     and processes at once.

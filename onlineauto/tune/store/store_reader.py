@@ -79,7 +79,7 @@ class StoreReader:
 
     def study(self, name: str) -> StudyReader:
         """Return the log of a study, for reading."""
-        return StudyReader(self, self._url, name, self._engine)
+        return StudyReader(self._url, name, self._engine)
 
     def _check_file(self) -> None:
         file = self._engine.url.database
@@ -90,9 +90,8 @@ class StoreReader:
 class StudyReader(SqlStore):
     """The log of one study in a database, for reading."""
 
-    def __init__(self, store: StoreReader, url: str, name: str, engine: sa.Engine) -> None:
+    def __init__(self, url: str, name: str, engine: sa.Engine) -> None:
         self.url, self.name = url, name
-        self._store = store  # It closes the engine's connections when it is collected.
         self._engine, self._process = engine, os.getpid()
         self._where, self._study = hide_password(url), None
 

@@ -14,17 +14,7 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Override the events of interest. An error of a callback ends the run and loses no trial.
-
-    >>> from onlineauto.tune import Float, Study
-    >>> class Values(Callback):
-    ...     def on_result(self, job, value):
-    ...         print(job.trial, job.resource, value)
-    >>> study = Study({"rate": Float(0, 1)}, "fifo", max_resource=3, max_trials=2)
-    >>> best = study.run(lambda config, resource: resource / 2, callbacks=[Values()])
-    0 3 1.5
-    1 3 1.5
-    """
+    """Override the events of interest. An error of a callback ends the run and loses no trial."""
 
     def on_begin(self, study: Any) -> None:
         """Receive the `Study` before the run begins."""
@@ -49,14 +39,7 @@ class Callback:
 
 
 class Stopper:
-    """A rule that ends trials or the run. Override `ends_trial` or `ends_run`, which return False by default.
-
-    >>> class Diverging(Stopper):
-    ...     def ends_trial(self, trial, step, value):
-    ...         return value > 100
-    >>> Diverging().ends_trial(0, 3, 1e6)
-    True
-    """
+    """A rule. Override `ends_trial` or `ends_run`, which return False by default."""
 
     def on_begin(self, study: Any) -> None:
         """Receive the `Study` before the run begins."""
@@ -116,10 +99,6 @@ class RoundLimit(Stopper):
 class Target(Stopper):
     """Ends the run when a value reaches a target.
 
-    >>> rule = Target(0.1)
-    >>> rule.ends_trial(0, 1, 0.5), rule.ends_trial(1, 1, 0.05), rule.ends_run()
-    (False, True, True)
-
     Parameters
     ----------
     value : float
@@ -148,9 +127,6 @@ class Target(Stopper):
 
 class Timeout(Stopper):
     """Ends the run after some seconds.
-
-    >>> Timeout(60).ends_run(), Timeout(0).ends_run()
-    (False, True)
 
     Parameters
     ----------

@@ -1,4 +1,8 @@
-"""Tasks of workers: a part of a trial, its messages as plain values, and the processes that run it."""
+"""Tasks of workers: a part of a trial, its messages as plain values, and the processes that run it.
+
+A worker knows neither the study nor the store. It receives a `TrialTask`, sends a `TaskStep` after each unit
+of resource, and waits for permission to continue. At the end it sends `TaskEnded` or `TaskFailed`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,18 @@
 """Trainables: the classes and functions that a trial runs, and one driver for both.
 
 A *class* does one unit of resource in each ``step``. Its objects can be saved after any step, and may be
-reused for the next trial.
+reused for the next trial:
+
+>>> class Falling(Trainable):
+...     def setup(self, config):
+...         self.rate, self.loss = config["rate"], 1.0
+...     def step(self):
+...         self.loss *= 1 - self.rate
+...         return self.loss
+...     def save(self):
+...         return self.loss
+...     def load(self, saved):
+...         self.loss = saved
 
 A *function* takes the config, or the config and the resource, and returns its value. With a third argument it
 reports a value after each unit of resource, and may save the state that it needs to continue:
@@ -52,22 +63,7 @@ class Leave(BaseException):
 
 
 class Trainable(ABC):
-    """Runs a trial, one unit of resource after the other.
-
-    >>> class Falling(Trainable):
-    ...     def setup(self, config):
-    ...         self.rate, self.loss = config["rate"], 1.0
-    ...     def step(self):
-    ...         self.loss *= 1 - self.rate
-    ...         return self.loss
-    ...     def save(self):
-    ...         return self.loss
-    ...     def load(self, saved):
-    ...         self.loss = saved
-    >>> from onlineauto.tune import Float, Study
-    >>> Study({"rate": Float(0, 0.5)}, max_resource=9, max_trials=9).run(Falling).resource
-    9
-    """
+    """Runs a trial, one unit of resource after the other."""
 
     @abstractmethod
     def setup(self, config: Config) -> None:
@@ -96,7 +92,7 @@ AnyTrainable: TypeAlias = Function | type[Trainable]
 
 
 class Report:
-    """Report a value after each unit of resource. Passed to `Study.run`'s function as the third argument."""
+    """The third argument of a function, which calls it with a value after each unit of resource."""
 
     def __init__(
         self, *, resource: int, step: int, saved: Saved, report: Hear, history: History = list

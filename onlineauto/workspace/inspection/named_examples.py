@@ -1,4 +1,8 @@
-"""Named examples: the features of an event as the learner uses them, one by one and with their names."""
+"""Named examples: the features of an event as the learner uses them, one by one and with their names.
+
+`Audit` lists them, and `InverseHash` records the names of weights. This is slow Python; the learning loop
+lists features in kernels, without names.
+"""
 
 from __future__ import annotations
 
@@ -222,7 +226,10 @@ class NamedExamples:
     def _list_features(
         self, groups: _Groups, shared: _Groups, cached: dict[int, list[Listed]], is_used: NDArray[np.bool_]
     ) -> tuple[list[Listed], list[WideProduct]]:
-        """Return the features of groups and of the products in use, and the products too wide to list."""
+        """Return the features of groups and of the products in use, and the products too wide to list.
+
+        Products of shared groups alone are computed once per event, and stored in `cached`.
+        """
         layout, wide = self._workspace.layout, list[WideProduct]()
         linear, interactions = layout.kernel_layout, layout.interactions
         listed = [

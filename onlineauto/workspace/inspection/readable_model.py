@@ -59,7 +59,10 @@ _PREFIX = "_automl_config_manager"
 
 
 def readable_search(searching: Searching, *, by_letter: bool = False) -> Iterator[str]:
-    """Yield the lines of a search, without newlines."""
+    """Yield the lines of a search, without newlines.
+
+    Namespaces are written by name or, with `by_letter`, as the number of their first byte.
+    """
     search, live_configs = searching.search, searching.live_configs
     yield "_automl_state = Experimenting"
     yield f"{_PREFIX}_count = {live_configs.arrays.tally[Tally.LEARNT]}"
