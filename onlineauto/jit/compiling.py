@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _LOG = logging.getLogger("onlineauto")
-FIRST_RUN, COMPILE_TIME = 8, 70
+FIRST_RUN, COMPILE_TIME = 5, 70
 """CPU seconds of the first run of the README's command: with the package's bitcode, and without.
 
 ``python -m bench.cold_start`` measures them. `tests/test_documents.py` finds the pages that name them.
