@@ -266,7 +266,7 @@ def test_a_file_that_is_not_a_model_is_rejected(log: Path) -> None:
 
 
 def test_passes_of_a_model_of_vw_are_unknown(run: Command, log: Path) -> None:
-    model = Workspace().fit(log)
+    model = Workspace().fit(b"1 | a\n0 | b\n" * 20)
     write_vw_model(model, log.with_name("vw.model"))
     model.save(log.with_name("our.model"))
     assert "pass" not in run("inspect vw.model").out
