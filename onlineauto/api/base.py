@@ -125,7 +125,6 @@ class AutoModel:
     An operation of several steps holds `_lock`, the lock of the workspace, so threads may share a model.
     """
 
-    _workspace_class: ClassVar[type[Workspace]] = Workspace
     _measure: ClassVar[str] = "loss"
     """The quantity that reports average: ``"loss"``, or ``"reward"``, its negative."""
     _table_call: ClassVar[str]
@@ -144,7 +143,7 @@ class AutoModel:
             arguments["experimental_full_name_interactions"] = [
                 interaction.replace("*", "|") for interaction in begin_with
             ]
-        self._workspace = self._workspace_class(**arguments)
+        self._workspace = Workspace(**arguments)
         check_options(self._workspace.configuration)
         self._tally = LossTally()
         self._history: deque[Entry] = deque(maxlen=HISTORY)
@@ -340,7 +339,7 @@ class AutoModel:
                 "history": msgspec.to_builtins(list(self._history)),
                 "own": self._extra_state(),
             }
-            save_model(Workspace.state(self._workspace, copy=False), target, run={"api": content})
+            save_model(self._workspace.state(copy=False), target, run={"api": content})
 
     @classmethod
     def load(cls, source: ModelSource) -> Self:
@@ -351,8 +350,7 @@ class AutoModel:
                 f"{name} is one of Vowpal Wabbit: AutoML().warm_start(…) begins with it, and "
                 "onlineauto.interop.read_vw_model(…) continues with it unchanged"
             )
-        flags = REGISTRY.from_keywords()
-        workspace, run = load_model(cls._workspace_class, source, flags, allow_scaled=True)
+        workspace, run = load_model(Workspace, source, REGISTRY.from_keywords(), allow_scaled=True)
         content = run.get("api") or {}
         if content.get("class") != cls.__name__:
             known = str(content.get("class", "Workspace"))

@@ -21,7 +21,6 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.mappings.values import plain, whole_number
 from onlineauto.state.stored import Stored
-from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Sequence
@@ -206,7 +205,7 @@ class AutoMLClassifier(SingleLines):
             event = {"context": self._encode(features)}
             searched = None
             if self._is_searched:
-                searched = self._chances(Workspace.predict(self._workspace, event))
+                searched = self._chances(self._workspace.predict(event))
             [row] = self._run_one(event, -1, searched).tolist()
             return dict(zip(self._codes, row, strict=True))
 
@@ -217,7 +216,7 @@ class AutoMLClassifier(SingleLines):
             block = self._block_of(rows)
             searched = None
             if self._is_searched:
-                searched = self._chances(Workspace.predict_block(self._workspace, block).prediction)
+                searched = self._chances(self._workspace.predict_block(block).prediction)
             return self._ensemble.run(block, searched=searched)
 
     _predicts: ClassVar[str] = "probability"
@@ -287,7 +286,7 @@ class AutoMLClassifier(SingleLines):
         if code is None:
             return super()._learn_one(event, label)
         before = self._outliers()
-        prediction = Workspace.learn(self._workspace, event | {"label": _sign(code)})
+        prediction = self._workspace.learn(event | {"label": _sign(code)})
         outlier = self._outlier(before)
         if outlier == Outlier.BEGINS_AGAIN:
             self._ensemble.begin_again()
@@ -326,7 +325,7 @@ class AutoMLClassifier(SingleLines):
         places = block.event_start[:-1]
         codes = np.array([self._codes[label] for label in labels])
         block.lines["label"][places] = [_sign(code) for code in codes.tolist()]
-        outcomes = Workspace.learn_block(self._workspace, block)
+        outcomes = self._workspace.learn_block(block)
         outliers = outcomes.outlier % int(Outlier.BEGINS_AGAIN)
         begun = int(max(np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN), default=-1))
         if begun >= 0:

@@ -20,7 +20,6 @@ from onlineauto.features.options import MOST_LAGS
 from onlineauto.formats.mappings.event_kernels import LARGE
 from onlineauto.formats.mappings.identities import named
 from onlineauto.formats.mappings.values import plain
-from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -151,7 +150,7 @@ class AutoMLRegressor(SingleLines):
         if (one := self._columns.event(features)) is not None:
             with self._lock:
                 event = {"context": self._encode(self._complete(one))}
-                return self._natural(float(Workspace.predict(self._workspace, event)[0]))
+                return self._natural(float(self._workspace.predict(event)[0]))
         return self._predict_rows(self._columns.rows(features), awaits=True)
 
     def _predict_rows(self, rows: Sequence[Any], *, awaits: bool) -> NDArray[np.float64]:
@@ -161,7 +160,7 @@ class AutoMLRegressor(SingleLines):
         with self._lock:
             (mean, unit), (low, high) = self._scale(), self._limits()
             rows = [self._with_lags(row, awaits=awaits) for row in rows]
-            outcomes = Workspace.predict_block(self._workspace, self._block_of(rows))
+            outcomes = self._workspace.predict_block(self._block_of(rows))
             return np.clip(mean + unit * outcomes.prediction.astype(float), low, high)
 
     def _respond(self, rows: Sequence[Any]) -> NDArray[np.float64]:
@@ -267,7 +266,7 @@ class AutoMLRegressor(SingleLines):
         elif outlier_kind:
             return outlier_kind
         before, standard = self._outliers(), self._standard(label)
-        raw = float(Workspace.learn(self._workspace, event | {"label": standard})[0])
+        raw = float(self._workspace.learn(event | {"label": standard})[0])
         outlier = self._outlier(before) or outlier_kind
         if Outlier.NONE < outlier < Outlier.BEGINS_AGAIN:
             return outlier
@@ -311,7 +310,7 @@ class AutoMLRegressor(SingleLines):
             return outliers
         places, (means, units, low, high) = part.event_start[:-1], np.array(scales).T
         part.lines["initial"][places] /= units
-        outcomes = Workspace.learn_block(self._workspace, part)
+        outcomes = self._workspace.learn_block(part)
         outlier = np.where(outliers, outliers, outcomes.outlier)
         with np.errstate(over="ignore"):
             if self._has_squared_loss:

@@ -61,9 +61,16 @@ Features: TypeAlias = "Mapping[Any, Any]"
 
 
 class ScaledWorkspace(Workspace):
-    """The workspace of a model that scales numbers and labels; only that model learns, predicts and saves."""
+    """A view of the workspace of a model that scales numbers and labels, which alone learns and predicts."""
 
     is_scaled = True
+
+    @classmethod
+    def of(cls, workspace: Workspace) -> Self:
+        """Return a view, which shares all attributes and the lock of a workspace."""
+        view = cls.__new__(cls)
+        view.__dict__, view._lock = vars(workspace), workspace.lock  # noqa: SLF001 - of this class
+        return view
 
     def _reject(self, *_: object, **__: object) -> NoReturn:
         raise OptionError(
@@ -79,7 +86,6 @@ class ScaledWorkspace(Workspace):
 class SingleLines(AutoModel):
     """A model of events with features and a label; a subclass defines `_learn_block` and `_check_label`."""
 
-    _workspace_class = ScaledWorkspace
     _predicts: ClassVar[str] = "prediction"
     _table_call = "fit_table(table, label=…), or fit(frame, y) with separate labels"
 
@@ -113,6 +119,11 @@ class SingleLines(AutoModel):
             self._workspace.follow_names(known.rules)
             self._serve()
         return self._workspace.identities
+
+    @property
+    def workspace(self) -> Workspace:
+        """A view of the workspace, to inspect: only this model scales what it learns and predicts."""
+        return ScaledWorkspace.of(self._workspace)
 
     @abstractmethod
     def _check_label(self, label: Any, before: Collection[Any] = ()) -> Any:
@@ -412,9 +423,7 @@ class SingleLines(AutoModel):
         >>> AutoMLRegressor().fit_table(frame, label="rent").events
         2
         """
-        check_roles(label=label, weight=weight)
-        if label is not None and weight is not None and str(label) == str(weight):
-            raise InputError(f"label and weight are both the column {str(label)!r}: name two columns")
+        check_roles(label, weight)
         if is_arrow(table):
             problems, named_columns = Diagnostics(), {"label": label, "weight": weight}
             roles, rows = dataset_rows(

@@ -287,10 +287,7 @@ class LearntColumns:
         if learnt := self.features or (self.names if self.same >= SURE else frozenset()):
             self._warn((names - self.targets) ^ learnt, learnt, 4)
         self._compare_kinds(_other_kinds(rows, self.kinds), 4)
-        for name in names & self.targets:
-            for row in rows:
-                del row[name]
-        return rows
+        return list(map(self.without_targets, rows))
 
     def one_row(self, features: Any) -> Mapping[Any, Any]:
         """Return the features of an event, which may be a Series or a frame of one row."""
@@ -370,15 +367,17 @@ def example_of(item: Any, where: str) -> TableEvent:
     return TableEvent(item, 0)  # `_encode` rejects the features
 
 
-def check_roles(**roles: Any) -> None:
-    """Reject labels and weights where `fit_table` takes the names of their columns."""
-    for role, value in roles.items():
+def check_roles(label: Any, weight: Any) -> None:
+    """Reject labels and weights where `fit_table` takes the names of their columns, and one name for both."""
+    for role, value in (("label", label), ("weight", weight)):
         if getattr(value, "shape", ()) or (is_sequence(value) and not isinstance(value, tuple)):
             apart = "labels" if role == "label" else "weights"
             call = "fit(X, y)" if role == "label" else "fit(X, y, sample_weight=…)"
             raise InputError(
                 f"{role} names a column, and is not {kind_of(value)}; {call} takes {apart} apart"
             )
+    if label is not None and weight is not None and str(label) == str(weight):
+        raise InputError(f"label and weight are both the column {str(label)!r}: name two columns")
 
 
 def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[TableEvent]:

@@ -92,7 +92,7 @@ def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[byt
             raise OptionError(f"the first champion crosses {text}: a search crosses two or three namespaces")
     sorted_names = sorted({*namespaces}.union(*config.elements))
     with workspace.lock:
-        tree, search = Workspace.state(workspace, copy=False), workspace.searching.search
+        tree, search = workspace.state(copy=False), workspace.searching.search
         first = replace(search.candidates[0], config=config, state=ConfigState.LIVE)
         if first.config.kind is not search.candidates[0].config.kind:
             raise OptionError(

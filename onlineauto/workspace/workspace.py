@@ -551,8 +551,7 @@ class Workspace(Locked):
             one = self._runner.learn_one(event, reader, self.diagnostics)
             if one is not None:
                 return one.prediction()
-            # a subclass may reject the blocks of other callers
-            prediction = Workspace.learn_block(self, reader.parse_one(event)).one_prediction()
+            prediction = self.learn_block(reader.parse_one(event)).one_prediction()
             self.diagnostics.add(reader.take_problems())
             return prediction
 
@@ -576,8 +575,9 @@ class Workspace(Locked):
         """
         with self._lock:
             if self.semantics.notices_predicted:
-                block = self._asked.readers.reader_of(event).parse_one(event)
-                return Workspace.predict_block(self, block).one_prediction()
+                return self.predict_block(
+                    self._asked.readers.reader_of(event).parse_one(event)
+                ).one_prediction()
             return self._asked.predict_event(event, self._runner.predicting())
 
     def predict_each(self, events: Sequence[OneEventLike]) -> list[NDArray[np.float32] | InputError]:
