@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from onlineauto.interop.datasets import Names
 
 
+def without_roles(columns: Iterable[str], roles: Iterable[Any], actions: str | Names | None) -> list[str]:
+    """Return the columns of the context by default: those without another role; a role may be None."""
+    taken = {*(str(role) for role in roles if role is not None), *listed(actions)}
+    return [name for name in columns if name not in taken]
+
+
 def from_frame(
     frame: Any,
     *,
@@ -114,8 +120,7 @@ def from_frame(
     named |= {"action_costs": action_costs, "label": label, "weight": weight}
     roles = {role: str(column) for role, column in named.items() if column is not None}
     if context is None:
-        taken = {*roles.values(), *listed(actions)}
-        context = [name for name in columns.names if name not in taken]
+        context = without_roles(columns.names, roles.values(), actions)
     used = dict.fromkeys([*listed(context), *listed(actions), *roles.values()])
     described = named_columns(
         columns.schema(used), context=context, actions=actions, choices=choices, **roles

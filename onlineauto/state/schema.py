@@ -206,11 +206,8 @@ class Field:
 
     def copied(self, array: NDArray[Any], part: NDArray[Any]) -> NDArray[Any]:
         """Return a copy of an array that has only memory for its used part if it grows."""
-        if not self.grows and part.shape == array.shape:
-            return array.copy()
-        result = _filled(self, array.shape)
-        result[tuple(map(slice, part.shape))] = part
-        return result
+        is_whole = not self.grows and part.shape == array.shape
+        return array.copy() if is_whole else _whole(self, array.shape, part)
 
     def is_emptied(self, array: NDArray[Any]) -> bool:
         """Return whether `to_predict` has emptied an array."""
@@ -370,6 +367,13 @@ def _filled(item: Field, shape: tuple[int, ...]) -> NDArray[Any]:
     return np.full(shape, item.initial, item.dtype) if item.initial else np.zeros(shape, item.dtype)
 
 
+def _whole(item: Field, shape: tuple[int, ...], part: NDArray[Any]) -> NDArray[Any]:
+    """Return a new array with its used part, and the initial number elsewhere."""
+    array = _filled(item, shape)
+    array[tuple(map(slice, part.shape))] = part
+    return array
+
+
 def save(record: Any, used: Used | None = None, *, predicts: bool = False) -> dict[str, NDArray[Any]]:
     """Return the section of a model file: the used part of each array; only what `predicts` if so."""
     section: dict[str, NDArray[Any]] = {}
@@ -449,9 +453,8 @@ class _UsedPart(NamedTuple):
     part: NDArray[Any]
 
     def whole(self) -> NDArray[Any]:
-        array = _filled(Field((), self.initial, grows=self.grows, dtype=self.part.dtype), self.shape)
-        array[tuple(map(slice, self.part.shape))] = self.part
-        return array
+        item = Field((), self.initial, grows=self.grows, dtype=self.part.dtype)
+        return _whole(item, self.shape, self.part)
 
 
 def pack(record: Record) -> Record:

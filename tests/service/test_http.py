@@ -421,16 +421,21 @@ def test_a_new_token_file_belongs_to_the_owner_of_its_folder(
         assert owners == [(1234, 99)]
 
 
-def test_answers_503_are_logged_once_a_minute(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def account_twice(monkeypatch: pytest.MonkeyPatch, *, times: int, status: int, reason: str) -> None:
+    """Account requests that fail at once, and one more of them a minute later."""
     now = 1000.0
     monkeypatch.setattr("onlineauto.service.http.endpoint.time.monotonic", lambda: now)
     guard = RequestGuard(Tokens(), lambda *_: None)
-    for _ in range(5):
-        guard.account("rank", 503, 0.001, "the disk is full")
+    for _ in range(times):
+        guard.account("rank", status, 0.001, reason)
     now += 61.0
-    guard.account("rank", 503, 0.001, "the disk is full")
+    guard.account("rank", status, 0.001, reason)
+
+
+def test_answers_503_are_logged_once_a_minute(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account_twice(monkeypatch, times=5, status=503, reason="the disk is full")
     lines = [(vars(each)["count"], vars(each)["reason"]) for each in caplog.records]
     assert lines == [(1, "the disk is full"), (5, "the disk is full")]
 
@@ -711,13 +716,7 @@ def test_rejected_requests_are_logged_with_a_reason_and_without_their_data(
 def test_lines_about_rejected_requests_count_those_without_a_line(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = 1000.0
-    monkeypatch.setattr("onlineauto.service.http.endpoint.time.monotonic", lambda: now)
-    guard = RequestGuard(Tokens(), lambda *_: None)
-    for _ in range(8):
-        guard.account("rank", 400, 0.001, "no")
-    now += 61.0
-    guard.account("rank", 400, 0.001, "no")
+    account_twice(monkeypatch, times=8, status=400, reason="no")
     assert [vars(each)["count"] for each in caplog.records] == [1, 1, 1, 1, 1, 4]
 
 

@@ -17,8 +17,8 @@ from onlineauto.api.tables import LearntColumns, names_of_columns
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
-from onlineauto.interop.datasets import decisions_in, is_arrow, listed
-from onlineauto.interop.frames import from_frame
+from onlineauto.interop.datasets import decisions_in, is_arrow
+from onlineauto.interop.frames import from_frame, without_roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -148,6 +148,9 @@ class FromLogs(AutoModel):
             raise InputError(f"a frame needs the names of its columns: {self._table_call}; there are {names}")
         if not table.shape[0]:
             raise InputError("nothing was learnt: the frame has no rows")
+        if context is None:
+            roles = (probability, reward, cost, event, weight)
+            context = named["context"] = without_roles(names_of_columns(table), roles, actions)
         features, problems = self._workspace.configuration[FeatureOptions], Diagnostics()
         blocks = from_frame(
             table,
@@ -159,10 +162,6 @@ class FromLogs(AutoModel):
         )
         n_events = table.shape[0] if event is None else None
         self._fit(blocks, progress=progress, n_events=n_events, problems=problems)
-        if context is None:
-            roles = (probability, reward, cost, event, weight, *listed(actions))
-            taken = {str(role) for role in roles if role is not None}
-            context = [name for name in names_of_columns(table) if name not in taken]
         self._learn_names(context, [actions] if isinstance(actions, str) else actions, choices)
         return self
 

@@ -58,7 +58,6 @@ _MOST_LATEST: Final = 20
 MOST_RECORDS: Final = 1024
 """Maximum number of records in one step."""
 
-_SETTINGS: Final = b'{"Type":"settings"'
 PUT: Final = "put-"
 """Prefix of the names of models that were learnt elsewhere."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -477,22 +476,25 @@ class LogLearner:
             "begin with another folder"
         )
 
+    def _logged(self, kind: str, position: int) -> Iterator[LogRecord]:
+        """Yield the undamaged records of a kind in the log, from a position on."""
+        head = b'{"Type":"%b"' % kind.encode()
+        for _, line in self.log.lines(position):
+            if line.startswith(head):
+                with suppress(InputError):
+                    record = read_record(line)
+                    yield record
+
     def _lost_model(self, position: int) -> str:
         """Return the name of a model that the log names from a position on and the history lacks, or ""."""
-        for _, line in self.log.lines(position):
-            if line.startswith(b'{"Type":"model"'):
-                with suppress(InputError):  # the record is damaged
-                    name = read_record(line).model
-                    if not (self.models.folder / f"{name}.oam").exists():
-                        return name
-        return ""
+        names = (record.model for record in self._logged("model", position))
+        return next((name for name in names if not (self.models.folder / f"{name}.oam").exists()), "")
 
     def _with_logged_options(self, position: int, options: str) -> Configuration:
         """Return the options, with those of the last settings in the log from `position` on, or `options`."""
-        for _, line in self.log.lines(position):
-            if line.startswith(_SETTINGS):
-                with suppress(InputError):  # the record is damaged
-                    options = read_settings(read_record(line).settings).options or options
+        for record in self._logged("settings", position):
+            with suppress(InputError):  # its settings are damaged
+                options = read_settings(record.settings).options or options
         if not options:
             return self.configuration
         try:
