@@ -37,8 +37,8 @@ the length of the state."""
 
 _STAKES = 48
 _LARGEST = 0.75
-_STAKE = _LARGEST * 1.6 ** -np.arange(float(_STAKES))
-_LOG_SHARE = -np.log((np.arange(_STAKES) + 1.0) * (np.arange(_STAKES) + 2.0))
+_STAKE = np.array([_LARGEST * 1.6**-n for n in range(_STAKES)])
+_LOG_SHARE = np.array([-math.log((n + 1.0) * (n + 2.0)) for n in range(_STAKES)])
 
 
 @inline_kernel

@@ -85,9 +85,9 @@ FIRST_RESTART = 1024.0
 _MOST_LOST = 0.75
 _RATIO = 1.6
 _WIDE = 2  # number of stakes above ¾/B; more would find small gains later, fewer large gains later
-_STAKE = _MOST_LOST * _RATIO ** (_WIDE - np.arange(float(N)))  # times 1/B
+_STAKE = np.array([_MOST_LOST * _RATIO ** (_WIDE - n) for n in range(N)])  # times 1/B
 _NARROW = _RATIO**-_WIDE  # makes the largest stake of bets without a floor ¾
-SHARES = np.array([0.9, 0.6])[:, None] ** np.arange(float(N))  # row 0 if B is unknown, else row 1
+SHARES = np.array([[share**n for n in range(N)] for share in (0.9, 0.6)])  # row 0 if B is unknown, else row 1
 SHARES /= SHARES.sum(axis=1, keepdims=True)
 AT_START = 0.9
 LEAST, LARGEST = 1e-200, 1e200

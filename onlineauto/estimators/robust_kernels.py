@@ -58,7 +58,7 @@ _LOG_XI = math.log1p(1.6 - 1)
 _SCALE = 0.5 * (1.0 + 1.4406337969700393 / (float(np.float32(0.95)) * 1.6449340668482264))
 _LOG_SCALE = math.log1p(_SCALE - 1.0)
 _J = np.arange(_STAKES)
-_STAKE = 0.5 * np.exp(-(_J + 0.5) * _LOG_XI)
+_STAKE = 0.5 * np.vectorize(math.exp)(-(_J + 0.5) * _LOG_XI)
 _LOG_SHARE = _LOG_SCALE + math.log1p(1.6 - 2.0) - (1 + _J) * _LOG_XI
 _LOG_REST = _LOG_SCALE - _J * _LOG_XI  # log of the initial capital of the stakes from j on
 _INT_MIN = -(2.0**31)
@@ -67,7 +67,7 @@ _ATTEMPTS = 7
 
 _TABLED_STAKES, _TABLED_POINTS = 32, 64  # the table covers only common stakes and errors
 _Z = np.outer(_STAKE[:_TABLED_STAKES], _POINT[:_TABLED_POINTS])
-_WEAK = _Z - np.log1p(_Z)
+_WEAK = _Z - np.vectorize(math.log1p)(_Z)
 _STRONG = ((_BASE - 1.0) * _Z / (1.0 + _BASE * _Z)) ** 2
 
 

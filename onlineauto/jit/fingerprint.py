@@ -3,8 +3,9 @@
 A kernel's machine code contains the kernels that it calls, and the constants that they name. So the hash
 covers the files of all these kernels, and the values that the kernels name in other files. The hash is the
 same under every version of Python and NumPy, except for a kernel without a file, whose bytecode is hashed
-instead. Code stored under a fingerprint is never stale, and a change of a file affects only kernels that
-depend on it.
+instead. What NumPy computes may differ by the processor, so kernels make their constants with `math`
+(`tests/house`). Code stored under a fingerprint is never stale, and a change of a file affects only kernels
+that depend on it.
 """
 
 from __future__ import annotations
