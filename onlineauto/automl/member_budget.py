@@ -58,6 +58,11 @@ def rest_members(
     return replace(search, members=members), (RestMembers(tuple(after)),) if after != before else ()
 
 
+def has_new_members(search: Search, now: int) -> bool:
+    """Return whether a member works so recently that it may rest soon, even if it had worth by chance."""
+    return any(state.works and now - state.since < 2 * PATIENCE for state in search.members)
+
+
 def _rest_worthless(
     states: list[MemberStatus], terms: Mapping[str, MemberTerms], statistics: Statistics, now: int
 ) -> tuple[list[MemberStatus], Mapping[str, float]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import MemberTerms, RestMembers
-from onlineauto.automl.member_budget import LEAST_WORTH, TRIAL, rest_members
+from onlineauto.automl.member_budget import LEAST_WORTH, TRIAL, has_new_members, rest_members
 from onlineauto.automl.search import PATIENCE, Candidate, Search, SearchRules
 from tests.automl.moves import Move, Table, make_rules
 
@@ -94,6 +94,19 @@ def test_one_trial_is_enough_if_no_member_was_ever_useful() -> None:
     known.values["b"] = MANY
     tried, _ = review(tried, 10.0, known, TRIAL + PATIENCE + 1)
     assert review(tried, 10.0, known, TRIAL + PATIENCE + TRIAL)[1] == []
+
+
+def test_a_member_is_new_until_worth_by_chance_is_forgotten() -> None:
+    known = Known(costs={"a": 1.0, "b": 1.0}, values={"a": MANY})
+    search, _ = review(start(), 10.0, known, 100)
+    assert has_new_members(search, 101)
+    assert has_new_members(search, 2 * PATIENCE - 1)
+    search, _ = review(search, 10.0, known, 2 * PATIENCE)
+    assert working(search) == {"a"}
+    assert not has_new_members(search, 2 * PATIENCE)
+    search, _ = review(search, 10.0, known, 4 * PATIENCE)
+    assert working(search) == {"a", "b"}
+    assert has_new_members(search, 4 * PATIENCE + 1)
 
 
 def test_a_recently_useful_member_continues() -> None:

@@ -1,8 +1,9 @@
 """Coordinator: rounds of learning from one base, cut into chunks, merged, and decided upon once.
 
 A round begins with a short *head* of events that the coordinator learns alone, like a single learner: there
-the search decides, on the merged evidence. The rest of the round is cut into P chunks of consecutive events.
-Workers learn the chunks from the same base, and their ends are merged into the next base.
+the search decides, on the merged evidence, and members are on trial. The rest of the round is cut into P
+chunks of consecutive events. Workers learn the chunks from the same base, and their ends are merged into the
+next base.
 
 A coordinator reads no clock. So its result depends on the events and on P, and not on who learns
 which chunk, or how often.
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from onlineauto.automl.member_budget import TRIAL, has_new_members
+from onlineauto.automl.search import REVIEW
 from onlineauto.cluster.partitions.cutting import take_events
 from onlineauto.cluster.partitions.merge import join_shares, load_merged, merge_round
 from onlineauto.cluster.partitions.messages import Chunk
@@ -43,6 +46,8 @@ _LOADED = 1
 """Version of the model with which a run begins; no worker has it, because 0 is a new model."""
 PIECE = 8192
 """Number of events at a time that the coordinator learns alone, so that few are in memory."""
+_SHORT = 2
+"""The head continues while this multiple of a trial's events is left of the round."""
 
 _ROUNDS, _ENOUGH = 8, 1024
 """Numbers of rounds, or pieces that one learner has learnt, and of losses, with which others are compared."""
@@ -136,6 +141,16 @@ class Coordinator:
     def plan(self, done: int) -> tuple[int, int]:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""
         return self.schedule.plan(done - self.change.begin, self.partitions)
+
+    def more_head(self, rest: int) -> int:
+        """Return the number of further events of the head, of the `rest` of the round: for members on trial.
+
+        In chunks, these members would work until the end of the round.
+        """
+        searching = self.workspace.searching
+        n_learnt = searching.n_learnt
+        is_short = _SHORT * TRIAL * searching.n_events <= rest * n_learnt
+        return REVIEW if is_short and has_new_members(searching.search, n_learnt) else 0
 
     def cut(self, blocks: Sequence[EventBlock], begin: int = 0) -> list[Chunk]:
         """Return the chunks of the rest of a round: of the events of blocks from event `begin` on."""

@@ -45,10 +45,12 @@ class BlockRounds:
             head, rest = coordinator.plan(done + begin)
             if n - begin < self._schedule.shortest:
                 head, rest = n - begin, 0
-            first = take_events(blocks, begin, min(begin + head, n))
             end = min(begin + head + rest, n)
-            yield self._located(workspace, first, workspace.learn_block(first))
-            begin += len(first)
+            while head:
+                first = take_events(blocks, begin, min(begin + head, n))
+                yield self._located(workspace, first, workspace.learn_block(first))
+                begin += len(first)
+                head = coordinator.more_head(end - begin)
             if begin < end:
                 chunks = coordinator.cut([take_events(blocks, begin, end)])
                 ends = pool.learn(coordinator, chunks)

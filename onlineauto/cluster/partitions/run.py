@@ -315,7 +315,10 @@ class PartitionedRun(Run):
         return outcomes
 
     def _learn_rest(self) -> None:
-        """Learn the rest of a round with the workers; if they fail, it comes first again."""
+        """Learn the rest of a round with the workers, after trials; if they fail, it comes first again."""
+        while (n := self._coordinator.more_head(self._due)) and (blocks := self._read(n)):
+            n_events = sum(map(len, blocks))
+            self._learn_here(blocks, n_events, due=self._due - n_events)
         is_read = self._file is None or self._read_here > 0 or self._left or self._error is not None
         if not is_read and self._learn_unread():
             return

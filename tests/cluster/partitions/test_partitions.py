@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -36,7 +37,7 @@ from onlineauto.cluster.partitions.messages import (
 )
 from onlineauto.cluster.partitions.pool import ThreadPool
 from onlineauto.cluster.partitions.rounds import BlockRounds
-from onlineauto.cluster.partitions.run import PartitionedRun
+from onlineauto.cluster.partitions.run import PARTITIONS, PartitionedRun
 from onlineauto.cluster.partitions.state import prefix_of
 from onlineauto.cluster.partitions.worker import ChunkEnd, Worker, one_blas_thread
 from onlineauto.engine.ensemble.ensemble import rest
@@ -212,6 +213,32 @@ def test_rounds_of_blocks_whose_names_are_numbered_anew_are_learnt_alike_by_any_
         assert done == 2 * EVENTS
         ends.append(file.getvalue())
     assert ends[0] == ends[1]
+
+
+def sparse(source: bytes, every: int) -> bytes:
+    """Return the events, of which one in `every` has its label."""
+    events = source.split(b"\n\n")
+    return b"\n\n".join(
+        event if number % every == 0 else re.sub(rb"(?m)^0:\S+ ", b"", event)
+        for number, event in enumerate(events)
+    )
+
+
+@pytest.mark.parametrize(("every", "head"), [(1, [8, 2048, 2048]), (8, [8])])
+def test_one_learner_continues_while_members_are_on_trial(every: int, head: list[int]) -> None:
+    n, source = 8448, sparse(text("planted", events=8448, seed=5), every)
+    schedule, ends = RoundSchedule(alone=256, head=8, shortest=8192, longest=2048), []
+    for workers, messages in ((1, False), (2, False), (2, True)):
+        run = PartitionedRun(Workspace(**OPTIONS), source, workers=workers, schedule=schedule)
+        if messages:
+            run.pool = NodePool(run, workers, 0)
+        sizes = [len(block) for block, _ in run]
+        assert sizes == [256, *head, *[(n - 256 - sum(head)) // PARTITIONS] * PARTITIONS]
+        ends.append(checkpoint(run))
+    assert ends[0] == ends[1] == ends[2]
+    rounds = BlockRounds(2, schedule=schedule)
+    assert [len(block) for block, _ in rounds.learn(Workspace(**OPTIONS), [block_of(source)], 0)] == sizes
+    rounds.close()
 
 
 def test_workers_join_and_leave_between_rounds_and_change_no_bit() -> None:
