@@ -335,8 +335,8 @@ class AutoML(FromLogs):
             if self._decisions.learn_at == "wait":
                 waiting.settle(event_id, loss)
             else:
-                event = self._renamed(decision.event)
-                self._learn(event, decision.action, decision.probability, loss, event_id=event_id)
+                event, action, probability = decision.event, decision.action, decision.probability
+                self._learn(event, action, probability, loss, event_id=event_id)
                 waiting.end(event_id)
             if waiting.overdue:
                 self._learn_expired(_AT_ONCE)
@@ -554,7 +554,8 @@ class AutoML(FromLogs):
         self, context: Features, actions: Actions, *, is_row: bool = False, learns: bool = False
     ) -> EncodedEvent:
         """Return an event, encoded; warn of names that were not learnt, except of a row's columns."""
-        copied, listed = copy_context(context), list_features(actions)
+        copied = context.copy() if type(context) is dict else copy_context(context)
+        listed = actions[:] if type(actions) is list else list_features(actions)
         if self._left_to_compare:
             self._compare(listed)
         if learns:
@@ -576,8 +577,7 @@ class AutoML(FromLogs):
 
     def _renamed(self, event: EncodedEvent) -> EncodedEvent:
         """Return a decision's event, with names for the identities that came while it waited."""
-        if not (identities := self._workspace.identities):
-            return event
+        identities = self._workspace.identities
         context, actions = named(event.context, identities), [named(a, identities) for a in event.actions]
         is_same = context is event.context and all(map(operator.is_, actions, event.actions))
         return event if is_same else EncodedEvent(context, actions)
@@ -587,6 +587,8 @@ class AutoML(FromLogs):
     ) -> None:
         """Learn an event and count it; warn if the event is an outlier, which is not learnt."""
         before = self._outliers()
+        if self._workspace.identities:
+            event = self._renamed(event)
         known = event.with_outcome(action, cost=cost, probability=probability)
         self._workspace.note_numbers(event.context, event.actions[action])
         predicted, usual = self._workspace.learn_outcome(known, action)
@@ -656,7 +658,7 @@ class AutoML(FromLogs):
             number += 1
             cost = decisions.default_cost if late.cost is None else late.cost
             if cost is not None:
-                self._learn(self._renamed(late.event), late.action, late.probability, cost)
+                self._learn(late.event, late.action, late.probability, cost)
         return number
 
     # -- models ----------------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ class Workspace(Locked):
         plan(self._runner)
         self._rules = rules_of(configuration)
         self._number_columns: set[str] = set()
-        self._noted: set[tuple[str, str]] = set()  # namespaces and columns that are among these
+        self._noted: set[tuple[str, str, type]] = set()  # namespaces, columns and types of these
         self._followed: Rules | None = None  # the rules of names that were learnt last
         self._asked = ParsingPredictor(
             configuration, self.layout, semantics=self.semantics, live_configs=self.learner.shape.configs
@@ -558,10 +558,12 @@ class Workspace(Locked):
     def learn_outcome(self, event: EncodedEvent, action: int) -> tuple[float, bool]:
         """Learn a decision fast; return its former probability, and whether it surely is no outlier."""
         with self._lock:
-            self.follow_names(self._asked.readers.mapping.read_by)
-            one = self._runner.learn_one(event, self._asked.readers.mapping, self.diagnostics)
+            if (reader := self._asked.readers.mapping).read_by is not self._followed:
+                self.follow_names(reader.read_by)
+                reader = self._asked.readers.mapping
+            one = self._runner.learn_one(event, reader, self.diagnostics)
             if one is not None:
-                return one.predicted(action), one.usual
+                return one.predicted(action), not one.outlier[0]
             prediction = self.learn(event)
             return float(prediction[action]) if len(prediction) else 0.0, False
 

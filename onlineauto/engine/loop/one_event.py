@@ -104,7 +104,7 @@ class OneEvent:
         self._prediction, self._report = event.prediction, memoryview(event.report)  # type: ignore[arg-type]
         self._last = event.prediction  # the part that the last event filled
         self._predicted = memoryview(event.prediction)  # type: ignore[arg-type]
-        self._outlier = memoryview(self.results.rows["outlier"])
+        self.outlier = memoryview(self.results.rows["outlier"])
         self._sizes = reader.sizes
         self._loop = loop, *sealed, self.cursor, 1, mode
         self._resume: Bound | None = None
@@ -116,10 +116,11 @@ class OneEvent:
             self._encoded, self._encode = encoded.of_type, encoded.encode
             self._data = memoryview(encoded.data)  # type: ignore[arg-type]
             self._most_bytes = min(encoded.most_bytes, _BRIEF_BYTES)
+            # Calling the method is faster than calling the object.
             self._run_encoded, self._run_outcome = (
                 Bound(
                     read_single, 0, encoded.records, *sealed, event._replace(read=read), varying=0, brief=True
-                )
+                ).__call__
                 for read in (encoded.kernel, encoded.outcome_kernel)
             )
 
@@ -130,18 +131,23 @@ class OneEvent:
 
     def read_and_run(self, event: Any) -> bool:
         """Read and run a small ordinary mapping in one call of a kernel; return False if it was not run."""
-        data = event.data if type(event) is self._encoded else self._encode(event)
-        reader = self._reader
-        if reader is None or data is None or len(data) > self._most_bytes:
+        reader, known = self._reader, b""
+        if reader is None:
             return False
-        unread, run = data, self._run_encoded
-        if type(event) is self._encoded and event.asked is not None and event.asked is reader.last:
-            unread, run = event.known, self._run_outcome
+        if type(event) is not self._encoded:
+            data = self._encode(event)
+        elif event.known and event.asked is reader.last:
+            data, known = event.asked, event.known
+        else:
+            data = event.data
+        if data is None or len(data) > self._most_bytes:
+            return False
+        unread = known or data
         end = len(unread)
         self._data[:end] = unread
-        run(end)
+        (self._run_outcome if known else self._run_encoded)(end)
         ran = self._report[_RAN] == 1
-        reader.last = data if ran else None
+        reader.last = unread if ran else None
         return ran
 
     @property
@@ -164,11 +170,6 @@ class OneEvent:
         """Record that the event was finished as a block, with this prediction."""
         self._prediction[: len(prediction)] = prediction
         self._report[_ENDED], self._report[_PREDICTED] = 1, len(prediction)
-
-    @property
-    def usual(self) -> bool:
-        """True if no number of the event was an outlier."""
-        return self._outlier[0] == 0
 
     def predicted(self, action: int) -> float:
         """Return the prediction of an action, 0 if the event was left out."""

@@ -26,26 +26,31 @@ _HEAD = 5
 class EncodedEvent:
     """A context and actions as Python values, and their encoding that a kernel reads.
 
-    `data` is None if the type of a value is not a built-in type of Python. An event with an outcome has the
-    encoding without it as `asked`, and the encoded outcome alone as `known`.
+    `asked` is the encoding without an outcome, and None if the type of a value is not a built-in type of
+    Python. `known` is the encoded outcome alone, empty if there is none.
 
     >>> event = EncodedEvent({"user": "tom"}, [{"article": "politics"}, {"article": "sports"}])
     >>> event.with_outcome(1, cost=-1.0, probability=0.5).mapping()["chosen"]
     1
     """
 
-    __slots__ = ("_outcome", "actions", "asked", "context", "data", "known")
-    data: bytes | None
-    known: bytes
+    __slots__ = ("_outcome", "actions", "asked", "context", "known")
 
     def __init__(self, context: dict[str, Any], actions: list[Any]) -> None:
         self.context, self.actions = context, actions
         self._outcome: tuple[Any, ...] = _NO_OUTCOME
-        self.asked: bytes | None = None
+        self.known: bytes | None = b""
         try:  # like `marshal_values`, without its call, since every decision does this
-            self.data = dumps((context, actions, *_NO_OUTCOME), _VERSION)
+            self.asked: bytes | None = dumps((context, actions, *_NO_OUTCOME), _VERSION)
         except ValueError:
-            self.data = None
+            self.asked = None
+
+    @property
+    def data(self) -> bytes | None:
+        """The encoding; None if the type of a value is not a built-in type of Python."""
+        if not self.known or self.asked is None:
+            return None if self.known is None else self.asked
+        return self.asked[:_OUTCOME_START] + self.known
 
     def list_arrays(self) -> bool:
         """Replace arrays by lists that a kernel reads, and encode again; return whether there were any."""
@@ -53,22 +58,19 @@ class EncodedEvent:
         if lists is None:
             return False
         self.context, self.actions = lists["context"], lists["actions"]
-        self.data = marshal_values((self.context, self.actions, *self._outcome))
+        self.asked = marshal_values((self.context, self.actions, *_NO_OUTCOME))
         return True
 
     def with_outcome(self, chosen: int, *, cost: float, probability: float) -> EncodedEvent:
         """Return the event with the chosen action, its cost and its probability."""
         event = object.__new__(EncodedEvent)
-        event.context, event.actions = self.context, self.actions
+        event.context, event.actions, event.asked = self.context, self.actions, self.asked
         event._outcome = outcome = (chosen, _MISSING, cost, probability, _MISSING, _MISSING, _MISSING)
-        event.asked = encoded = self.data
         if type(chosen) is int and type(cost) is float and type(probability) is float and chosen < _MOST_INT:
             event.known = _pack_outcome(b"i", chosen, b".g", cost, b"g", probability, b"...")
-        elif known := marshal_values(outcome):
-            event.known = known[_HEAD:]
         else:
-            event.asked = encoded = None
-        event.data = None if encoded is None else encoded[:_OUTCOME_START] + event.known
+            known = marshal_values(outcome)
+            event.known = None if known is None else known[_HEAD:]
         return event
 
     def mapping(self) -> dict[str, Any]:

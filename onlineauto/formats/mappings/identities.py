@@ -109,21 +109,28 @@ def numbers_in(features: Any, namespace: object = ...) -> list[str]:
     return columns
 
 
-def has_new_numbers(features: Any, noted: set[tuple[str, str]]) -> bool:
+def has_new_numbers(features: Any, noted: set[tuple[str, str, type]]) -> bool:
     """Return whether `numbers_in` may list columns that are not `noted`, by namespace, and note these."""
     if type(features) is not dict:
         return True
     new = False
     for name, value in features.items():
-        if type(value) is str:
-            continue
-        for column, item in value.items() if type(value) is dict else ((name, value),):
-            kind = type(item)
-            if kind not in _NO_NUMBERS and (kind not in _NUMBERS or (name, column) not in noted):
-                new = True
-                if kind in _NUMBERS and type(name) is type(column) is str:
-                    noted.add((name, column))
+        kind = type(value)
+        if kind is dict:
+            for column, item in value.items():
+                kind = type(item)
+                if kind is not str and (name, column, kind) not in noted:
+                    new |= _notes(name, column, kind, noted)
+        elif kind is not str and (name, name, kind) not in noted:
+            new |= _notes(name, name, kind, noted)
     return new
+
+
+def _notes(name: object, column: object, kind: type, noted: set[tuple[str, str, type]]) -> bool:
+    """Return whether values of a type may be numbers; note the column if they surely are."""
+    if kind in _NUMBERS and type(name) is str and type(column) is str:
+        noted.update((name, column, number) for number in _NUMBERS)
+    return kind not in _NO_NUMBERS
 
 
 def numbers_in_event(event: Mapping[str, Any]) -> list[str]:

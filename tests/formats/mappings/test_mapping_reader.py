@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -192,3 +193,12 @@ def test_an_outcome_is_encoded_as_marshal_encodes_it(chosen: int, cost: float) -
     context, actions = {"user": "tom"}, [{"x": 1}, {"y": 1}]
     event = EncodedEvent(context, actions).with_outcome(chosen, cost=cost, probability=0.25)
     assert event.data == marshal_values((context, actions, chosen, ..., cost, 0.25, ..., ..., ...))
+
+
+def test_an_outcome_of_another_type_stays_unencoded_after_arrays_are_lists() -> None:
+    cost: Any = Decimal(1)
+    event = EncodedEvent({"user": "tom"}, [{"x": np.ones(2)}]).with_outcome(0, cost=cost, probability=0.5)
+    assert event.data is None
+    assert event.list_arrays()
+    assert event.data is None
+    assert event.mapping()["cost"] == 1

@@ -164,10 +164,10 @@ def test_columns_of_numbers_are_found_in_nested_mappings() -> None:
 
 
 def test_noted_columns_of_numbers_need_not_be_listed_again() -> None:
-    noted: set[tuple[str, str]] = set()
+    noted: set[tuple[str, str, type]] = set()
     features = {"u": {"a": 1, "b": "x", "c": None}, "f": True, "g": "y", "h": [1]}
     assert has_new_numbers(features, noted)
-    assert noted == {("u", "a"), ("f", "f")}
+    assert noted == {(*column, kind) for column in ("ua", "ff") for kind in (bool, int, float)}
     assert not has_new_numbers(features, noted)
     assert not has_new_numbers({"u": {"a": None, "b": "y"}, "f": 2.5}, noted)
     for new in ({"u": {"b": 1}}, {"a": 1}, {"u": {"a": {"b": 1}}}, {"u": {"a": Decimal(1)}}, {"u": 1}):
