@@ -41,6 +41,8 @@ class Timed(Generic[Entry]):
     def __init__(self, deadline_of: Callable[[Entry], float]) -> None:
         self._deadline_of = deadline_of
         self._entries: dict[str, Entry] = {}
+        self.get: Callable[[str], Entry | None] = self._entries.get
+        """Return the entry of an id, or None."""
         self._queues: dict[float, tuple[deque[str], deque[Entry]]] = {}
         self._queued = 0
         self.earliest = math.inf
@@ -48,10 +50,6 @@ class Timed(Generic[Entry]):
     def __len__(self) -> int:
         """Return the number of entries."""
         return len(self._entries)
-
-    def get(self, event_id: str) -> Entry | None:
-        """Return the entry of an id, or None."""
-        return self._entries.get(event_id)
 
     def add(self, event_id: str, entry: Entry, *, wait: float) -> None:
         """Add the entry of a new id, whose deadline is `wait` seconds after now."""
