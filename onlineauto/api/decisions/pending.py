@@ -136,13 +136,13 @@ class Pending:
         now, waiting = self._clock(), self._waiting
         decision = PendingDecision(event, action, probability, now + self.time_to_live)
         (waiting.add if new else waiting.begin)(event_id, decision, wait=self.time_to_live)
-        self.overdue = waiting.earliest <= now or len(waiting.entries) > self.limit
+        self.overdue = waiting.earliest <= now or len(waiting) > self.limit
 
     def find(self, event_id: str) -> PendingDecision:
         """Return a waiting decision."""
         now, waiting = self._clock(), self._waiting
-        decision = waiting.entries.get(event_id)
-        self.overdue = waiting.earliest <= now or len(waiting.entries) > self.limit
+        decision = waiting.get(event_id)
+        self.overdue = waiting.earliest <= now or len(waiting) > self.limit
         if decision is None or decision.deadline <= now or decision.cost is not None:
             raise InputError(self._reason(event_id, decision))
         return decision

@@ -40,22 +40,20 @@ class Timed(Generic[Entry]):
 
     def __init__(self, deadline_of: Callable[[Entry], float]) -> None:
         self._deadline_of = deadline_of
-        self.entries: dict[str, Entry] = {}
+        self._entries: dict[str, Entry] = {}
+        self.get: Callable[[str], Entry | None] = self._entries.get
+        """Return the entry of an id, or None."""
         self._queues: dict[float, tuple[deque[str], deque[Entry]]] = {}
         self._queued = 0
         self.earliest = math.inf
 
     def __len__(self) -> int:
         """Return the number of entries."""
-        return len(self.entries)
-
-    def get(self, event_id: str) -> Entry | None:
-        """Return the entry of an id, or None."""
-        return self.entries.get(event_id)
+        return len(self._entries)
 
     def add(self, event_id: str, entry: Entry, *, wait: float) -> None:
         """Add the entry of a new id, whose deadline is `wait` seconds after now."""
-        self.entries[event_id] = entry
+        self._entries[event_id] = entry
         queue = self._queues.get(wait)
         if queue is None:
             queue = self._queues[wait] = deque(), deque()
@@ -69,12 +67,12 @@ class Timed(Generic[Entry]):
 
     def replace(self, event_id: str, entry: Entry) -> None:
         """Replace the entry of an id by one of the same deadline."""
-        self.entries[event_id] = entry
+        self._entries[event_id] = entry
 
     def pop(self, event_id: str) -> Entry | None:
         """Remove the entry of an id and return it, or None."""
-        entry = self.entries.pop(event_id, None)
-        if entry is not None and self._queued > 2 * len(self.entries) + _SPARE:
+        entry = self._entries.pop(event_id, None)
+        if entry is not None and self._queued > 2 * len(self._entries) + _SPARE:
             self._drop_stale()
         return entry
 
@@ -90,7 +88,7 @@ class Timed(Generic[Entry]):
             self._queued -= 1
             if len(self._queues) == 1:
                 self.earliest = self._deadline_of(entries[0]) if ids else math.inf
-            yield event_id, self.entries.pop(event_id)
+            yield event_id, self._entries.pop(event_id)
 
     @property
     def next_deadline(self) -> float:
@@ -111,10 +109,10 @@ class Timed(Generic[Entry]):
 
     def columns(self) -> tuple[list[str], list[Entry]]:
         """Return all ids and all entries, by wait and then by deadline."""
-        if self._queued > len(self.entries):
+        if self._queued > len(self._entries):
             self._drop_stale()
         ids = [event_id for wait in sorted(self._queues) for event_id in self._queues[wait][0]]
-        return ids, list(map(self.entries.__getitem__, ids))
+        return ids, list(map(self._entries.__getitem__, ids))
 
     def items(self) -> list[tuple[str, Entry]]:
         """Return all ids with their entries, in the same order."""
@@ -137,7 +135,7 @@ class Timed(Generic[Entry]):
 
     def _is_current(self, event_id: str, entry: Entry) -> bool:
         """Return whether a queued entry is still the entry of its id, which may have been added again."""
-        current = self.entries.get(event_id)
+        current = self._entries.get(event_id)
         return current is entry or (
             current is not None and self._deadline_of(current) == self._deadline_of(entry)
         )
@@ -149,7 +147,7 @@ class Timed(Generic[Entry]):
             current = {
                 event_id: entry
                 for event_id, entry in zip(ids, entries, strict=True)
-                if event_id in self.entries and event_id not in seen and self._is_current(event_id, entry)
+                if event_id in self._entries and event_id not in seen and self._is_current(event_id, entry)
             }
             seen.update(current)
             self._queues[wait] = deque(current), deque(current.values())

@@ -110,7 +110,9 @@ class JoinDecision(msgspec.Struct, gc=False):
 def pack_decision(decision: JoinDecision) -> bytes:
     """Return a decision as bytes; millions wait, and a Python object would take several times the memory."""
     if not decision.rewards and not decision.keys:
-        return _PLAIN.pack(*astuple(decision)[:6])
+        return _PLAIN.pack(
+            decision.position, decision.size, decision.made, decision.wait, decision.rules, decision.active
+        )
     return _REWARDED.pack(*astuple(decision)[:8]) + decision.keys
 
 
@@ -204,7 +206,8 @@ class RewardScale:
         self._total += 1
         if abs(reward) > self.limit or self._total % _EARLY == 0 or self._total < _EARLY:
             self.limit = self._current_bound()
-        return min(max(reward, -self.limit), self.limit)
+        limit = self.limit
+        return reward if -limit <= reward <= limit else min(max(reward, -limit), limit)
 
     def _current_bound(self) -> float:
         wanted, count = max(_SUPPORT, self._total // 1000), 0
@@ -537,15 +540,17 @@ class Join:
         rules = self._book.current
         packed = _PLAIN.pack(position, size, self.now, wait, rules, not record.deferred)
         self._waiting.begin(event_id, packed, wait=wait)
-        early = self._early.pop(event_id)
+        early = self._early.get(event_id)
         if early is not None:
+            self._early.pop(event_id)
             if early.active:
                 self._activate(event_id, ended)
             for key, reward in early.rewards:
                 self._reward(event_id, key, reward, ended)
 
     def _reward(self, event_id: str, key: str, reward: float, ended: list[EndedDecision]) -> None:
-        packed = self._packed_of(event_id)
+        waiting = self._waiting.get(event_id)
+        packed = self._packed_of(event_id) if waiting is None else waiting
         if packed is None:
             early = self._waits(event_id)
             if key and any(key == known for known, _ in early.rewards):
@@ -560,7 +565,7 @@ class Join:
                 self.counts.duplicate += 1
                 return
             decision.remember(hashed, reward)
-        rules = None if self._waiting.get(event_id) is None else self._book.rules[decision.rules]
+        rules = None if waiting is None else self._book.rules[decision.rules]
         if rules is None or (decision.rewards and rules.aggregation == "first"):
             self.counts.late += 1
             self._replace(event_id, decision)
@@ -613,7 +618,8 @@ class Join:
             bounded = self._scale.bound_reward(reward)
         else:
             bounded = _within(rules.reward_range, reward)
-        self.counts.clipped += bounded != reward
+        if bounded != reward:
+            self.counts.clipped += 1
         return bounded
 
     def _activate(self, event_id: str, ended: list[EndedDecision]) -> None:
@@ -650,7 +656,7 @@ class Join:
         self.counts.forgotten += self._waiting.end(
             event_id,
             pack_decision(decision),
-            deadline=decision.deadline,
+            deadline=decision.made + decision.wait,
             most=self.settings.max_finished,
         )
 

@@ -16,7 +16,7 @@ import zlib
 from collections import deque
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 import numpy as np
@@ -93,6 +93,10 @@ class _Message(msgspec.Struct, gc=False):
     behind: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)] = msgspec.field(name="Behind", default=0)
 
 
+TakenMessage: TypeAlias = tuple[TopicLine, _Message, float]
+"""A message as a line, its members, and its time in seconds."""
+
+
 class _State(msgspec.Struct):
     """The content of `TopicJoin.state`."""
 
@@ -123,30 +127,35 @@ class TopicJoin:
             self._waiting = {
                 number: entry
                 if entry.line.startswith(_LABEL[:22])
-                else _with_label(entry, _message_of(entry))
+                else _with_label(*read_message(entry))
                 for number, entry in stored.waiting
             }
             self._number = stored.number
             if self.join.settings == settings:
                 self.join.settings = settings
 
-    def take(self, entry: TopicLine, time: float) -> list[TopicLine]:
-        """Take the next message, and return the labelled lines of the decisions that it ends."""
-        message, join = _message_of(entry), self.join
-        if message.source and message.behind <= join.sources.get(message.source, 0):
-            join.counts.repeated += 1  # without its time, which is that of its first arrival
-            return []
+    def take(self, messages: list[TakenMessage]) -> list[TopicLine]:
+        """Take the next messages, and return the labelled lines of the decisions that they end."""
+        join, counts = self.join, self.join.counts
         ended: list[EndedDecision] = []
-        if join.settings is not self._settings:
-            changed = LogRecord("settings", _EPOCH, settings=msgspec.to_builtins(self._settings))
-            ended += join.take(changed, 0, 0, at=time)
-            join.settings = self._settings
-        ranked = join.counts.ranked
-        self._number += 1
-        ended += join.take(cast("LogRecord", message), self._number, len(entry.line), at=time)
-        if join.counts.ranked > ranked:
-            self._waiting[self._number] = _with_label(entry, message)
-        return list(map(self._labelled, ended)) if ended else []
+        ranked: list[tuple[int, TopicLine, _Message]] = []
+        for entry, message, seconds in messages:
+            if message.source and message.behind <= join.sources.get(message.source, 0):
+                counts.repeated += 1  # without its time, which is that of its first arrival
+                continue
+            if join.settings is not self._settings:
+                changed = LogRecord("settings", _EPOCH, settings=msgspec.to_builtins(self._settings))
+                ended += join.take(changed, 0, 0, at=seconds)
+                join.settings = self._settings
+            before = counts.ranked
+            self._number += 1
+            ended += join.take(cast("LogRecord", message), self._number, len(entry.line), at=seconds)
+            if counts.ranked > before:
+                ranked.append((self._number, entry, message))
+        # Labels are written in loops of their own: to alternate with the join takes a quarter longer.
+        for number, entry, message in ranked:
+            self._waiting[number] = _with_label(entry, message)
+        return list(map(self._labelled, ended))
 
     def _labelled(self, ended: EndedDecision) -> TopicLine:
         """Return the line of a decision that has ended, with its cost."""
@@ -159,15 +168,18 @@ class TopicJoin:
         return msgspec.msgpack.encode(_State(self.join.state(), [*self._waiting.items()], self._number))
 
 
-def _message_of(entry: TopicLine) -> _Message:
-    """Return the members of a message, checked, with the type and the source by which it is joined."""
+def read_message(entry: TopicLine) -> tuple[TopicLine, _Message]:
+    """Return a message and its checked members, with the type and the source by which it is joined.
+
+    A decision that was written with labels is returned without them.
+    """
     try:
         message = _DECODER.decode(entry.line)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # ValueError: also of UTF-8
         raise InputError(f"not a decision or a reward: {error}") from None
     if message.kind in _TICKS:
         message.kind, message.source = "tick", ""
-        return message
+        return entry, message
     if message.source:
         message.source = f"{message.source}[{entry.origin.partition}]"
     if not message.event_id:
@@ -180,20 +192,27 @@ def _message_of(entry: TopicLine) -> _Message:
         raise InputError("not a decision: a and p are not equally long lists of actions and probabilities")
     else:
         message.kind = "rank"
-    return message
+        if b'"_label' in entry.line:
+            entry = TopicLine(entry.origin, _unlabelled(entry.line), entry.raw)
+    return entry, message
 
 
 def _with_label(entry: TopicLine, message: _Message) -> TopicLine:
     """Return the line of a decision with all of its label but the cost."""
-    line = _unlabelled(entry.line) if b'"_label' in entry.line else entry.line.lstrip()
     action, probability = message.ranked[0], _ENCODER.encode(message.probabilities[0])
-    return TopicLine(entry.origin, _LABEL % (probability, action, action - 1) + line[1:], entry.raw)
+    label = _LABEL % (probability, action, action - 1)
+    return TopicLine(entry.origin, label + entry.line.lstrip()[1:], entry.raw)
 
 
 def _unlabelled(line: bytes) -> bytes:
     """Return a decision without the labels that it was written with."""
-    members = {name: value for name, value in _MEMBERS.decode(line).items() if not name.startswith("_label")}
-    return msgspec.json.encode(members)
+    try:
+        members = _MEMBERS.decode(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # a name that is no text
+        raise InputError(f"not a decision: {error}") from None
+    return msgspec.json.encode(
+        {name: value for name, value in members.items() if not name.startswith("_label")}
+    )
 
 
 class DeadLetters:
@@ -501,20 +520,26 @@ class TopicSource:
         """Return whether there was a message, and the lines that the next messages give."""
         assert self._partitions is not None
         entries: list[TopicLine] = []
+        messages: list[TakenMessage] = []
         n_bytes = n_messages = 0
         for origin, taken, value in self._partitions.messages():
             n_messages, n_bytes = n_messages + 1, n_bytes + len(value or b"")
             if self._how is not None:
-                self.disordered += taken < self._latest - self._how.reward_wait
-                self._latest = max(self._latest, taken)
+                if taken > self._latest:
+                    self._latest = taken
+                elif taken < self._latest - self._how.reward_wait:
+                    self.disordered += 1
             try:
                 entry = self._entry(origin, value, reader)
-                entries += (entry,) if self._join is None else self._join.take(entry, taken)
+                if self._join is None:
+                    entries.append(entry)
+                else:
+                    messages.append((*read_message(entry), taken))
             except InputError as error:
                 reader.refuse(origin, value, str(error))
             if n_messages >= _MOST_LINES or n_bytes >= _MOST_BYTES:
                 break
-        return n_messages > 0, entries
+        return n_messages > 0, entries if self._join is None else self._join.take(messages)
 
     def _entry(self, origin: Origin, message: bytes | None, reader: TopicReader) -> TopicLine:
         """Return the event of a message as a line, or as the lines of a text; reject any other message."""
