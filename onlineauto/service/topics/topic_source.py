@@ -125,9 +125,7 @@ class TopicJoin:
             except (msgspec.MsgspecError, ValueError) as error:
                 raise InputError(f"the state of the join cannot be read: {error}") from None
             self._waiting = {
-                number: entry
-                if entry.line.startswith(_LABEL[:22])
-                else _with_label(*read_message(entry))
+                number: entry if entry.line.startswith(_LABEL[:22]) else _with_label(*read_message(entry))
                 for number, entry in stored.waiting
             }
             self._number = stored.number
