@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from onlineauto.learners.gradient_kernels import (
 )
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.learners.rule import Hyperparameters, initial_t, make_rule
-from onlineauto.state.schema import Sparse, add, counts, declare, field, in_small_pages, keep, read, save
+from onlineauto.state.schema import Sparse, add, counts, declare, field, keep, read, save
 from onlineauto.state.stored import Stored
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _WIDE = 50.0
 """Logistic and Poisson predictions are within [-50, 50] from the start."""
 _LINE = 16  # float32 numbers in a cache line
+_LARGE = 1 << 24
 NOT_FIRST = 1 << 10
 """Number of learnt events that a model starts with if it takes over another model's typical sizes."""
 _DENSE = 4  # copying the whole table is about as fast as copying 1/4 of its cells one by one
@@ -256,8 +258,12 @@ def with_table(model: Model, table: NDArray[np.float32]) -> Model:
 
 
 def _zeros(n: int) -> NDArray[np.float32]:
-    """Return `n` zeros aligned to a cache line; untouched cells of a large table take no memory."""
-    column = in_small_pages((n + _LINE,), np.float32)
+    """Return `n` zeros aligned to a cache line; small pages leave untouched cells without memory."""
+    if n > _LARGE and hasattr(mmap, "MADV_NOHUGEPAGE"):
+        memory = mmap.mmap(-1, 4 * n, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # not shared with forks
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        return np.frombuffer(memory, np.float32)
+    column = np.zeros(n + _LINE, np.float32)
     begin = -(column.ctypes.data // column.itemsize) % _LINE
     return column[begin : begin + n]
 

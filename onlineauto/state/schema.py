@@ -40,7 +40,6 @@ from __future__ import annotations
 import math
 import mmap
 import re
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -71,7 +70,7 @@ class Sparse(str):
 T = TypeVar("T", bound=type[Any])
 Record = TypeVar("Record", bound=tuple[Any, ...])
 
-_LARGE = 1 << 22  # bytes; NumPy advises the system to use pages of 2 MB from here on
+_LARGE = 1 << 22
 
 _DTYPE = re.compile(r"NDArray\[np\.(\w+)\]")
 
@@ -360,21 +359,12 @@ def make(cls: type[Record], sizes: Mapping[str, int] | None = None, **values: An
 
 
 def _filled(item: Field, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return a new array; one that `grows` takes memory page by page."""
-    if item.initial:
-        return np.full(shape, item.initial, item.dtype)
-    return in_small_pages(shape, item.dtype) if item.grows else np.zeros(shape, item.dtype)
-
-
-def in_small_pages(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return zeros that take memory by 4 KB when they are written; NumPy takes large arrays by 2 MB."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    if size <= _LARGE or not hasattr(mmap, "MADV_NOHUGEPAGE"):
-        return np.zeros(shape, dtype)
-    memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with suppress(OSError):  # a kernel without large pages rejects the advice
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(memory, dtype).reshape(shape)
+    """Return a new array; one that `grows` takes memory page by page, and not by 2 MB."""
+    size = math.prod(shape) * np.dtype(item.dtype).itemsize
+    if item.grows and size > _LARGE and hasattr(mmap, "MAP_ANONYMOUS"):
+        memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        return np.frombuffer(memory, item.dtype).reshape(shape)
+    return np.full(shape, item.initial, item.dtype) if item.initial else np.zeros(shape, item.dtype)
 
 
 def _whole(item: Field, shape: tuple[int, ...], part: NDArray[Any]) -> NDArray[Any]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.engine.loop.semantics import MakesTable
 from onlineauto.exact.semantics import interleaved_lanes
-from onlineauto.learners.model import TableShape, lanes_side_by_side
+from onlineauto.learners.model import TableShape, _zeros, lanes_side_by_side
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -58,3 +62,15 @@ def test_lanes_of_exact_mode_share_cells_and_penalties() -> None:
     shape = interleaved_lanes(10, configs=3, parts=2, policies=0)
     assert (shape.cells, shape.lanes) == (128, 8)
     assert not shape.penalised.any()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+@pytest.mark.parametrize("n", [1 << 10, (1 << 24) + 16])
+def test_a_forked_process_has_weights_of_its_own(n: int) -> None:
+    weights = _zeros(n)
+    child = multiprocessing.get_context("fork").Process(target=weights[:64].fill, args=(np.float32(1.0),))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    assert not weights[:64].any()

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import pickle
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +26,6 @@ from onlineauto.state.schema import (
     field,
     fields_of,
     finite,
-    in_small_pages,
     jointly,
     keep,
     largest,
@@ -476,26 +471,3 @@ def test_memory_of_an_array_that_grows_is_taken_where_it_is_written() -> None:
     assert array.shape == (3, 1 << 20)
     assert np.flatnonzero(array).tolist() == [(1 << 20) + 7]
     assert equal(arrays(unpack(pack(state))), arrays(state))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
-def test_a_large_array_takes_memory_by_4_kb() -> None:
-    array = in_small_pages((1 << 24,), np.float32)
-    before = resident_pages()
-    array[:: 1 << 19] = 1.0  # pages of 2 MB would make all 64 MB resident
-    assert (resident_pages() - before) * os.sysconf("SC_PAGE_SIZE") < 1 << 20
-
-
-def resident_pages() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1])
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_forked_process_has_a_copy_of_a_large_array() -> None:
-    array = in_small_pages((1 << 21,), np.float32)
-    child = multiprocessing.get_context("fork").Process(target=array.fill, args=(1.0,))
-    child.start()
-    child.join()
-    assert child.exitcode == 0
-    assert not array.any()
