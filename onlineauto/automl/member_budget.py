@@ -59,7 +59,7 @@ def rest_members(
 
 
 def has_new_members(search: Search, now: int) -> bool:
-    """Return whether a member works so recently that it may rest soon, even if it had worth by chance."""
+    """Return whether a member began to work so lately that it may soon rest, even if it has worth now."""
     return any(state.works and now - state.since < 2 * PATIENCE for state in search.members)
 
 

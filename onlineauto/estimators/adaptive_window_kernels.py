@@ -36,7 +36,7 @@ LARGEST_ROW = 5
 _DELTA = 0.002  # probability of dropping numbers although the mean has not changed
 _LEAST_PART = 5.0  # minimum number of numbers on either side of a cut
 _LEAST_WIDTH = 10.0  # a window is cut only if it has more numbers
-_SIZES = np.ldexp(1.0, np.arange(ROWS))  # number of numbers in a bucket of each row
+_SIZES = np.array([2.0**row for row in range(ROWS)])  # number of numbers in a bucket of each row
 
 WIDTH, SUM, SPREAD = range(3)
 """Entries of `Window.whole`: number of numbers, their sum and their spread."""

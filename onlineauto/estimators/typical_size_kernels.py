@@ -51,7 +51,7 @@ MANY, FEW, GAP, NARROW_GAP, SMALLEST = 16, 4, 15, 7, -9
 _MORE = 2  # fewer than `FEW` numbers support the typical size
 
 _UNIT = 1 - SMALLEST  # the least size is 1, as 0 stands for none
-_POWERS = np.ldexp(1.0, np.arange(SMALLEST, 128))
+_POWERS = np.array([2.0**power for power in range(SMALLEST, 128)])
 LARGEST_SIZE = len(_POWERS) + 1
 _STEPS = 8  # 2⁸ is more than the number of powers
 

@@ -151,7 +151,7 @@ NATIVE = _cases(
 numbers -q ab --loss_function quantile
 signs --automl 3 --predict_with champion --loss_function logistic --link logistic
 rewards --cb_explore_adf --epsilon 0.05 --automl 4 --default_lease 100
-rewards --cb_explore_adf --epsilon 0.05 --automl 4 --search cb_type,interactions,learning_rate --default_lease 20
+rewards --cb_explore_adf --softmax --automl 4 --search cb_type,interactions,learning_rate --default_lease 20
 rewards --cb_explore_adf --automl 3 --bag 2 --cb_type dr
 rewards --cb_explore_adf --epsilon_decay --min_scope 10
 rewards --cb_explore_adf --epsilon_decay --min_scope 10 --automl 3 --default_lease 20

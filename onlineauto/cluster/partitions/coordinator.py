@@ -46,8 +46,8 @@ _LOADED = 1
 """Version of the model with which a run begins; no worker has it, because 0 is a new model."""
 PIECE = 8192
 """Number of events at a time that the coordinator learns alone, so that few are in memory."""
-_SHORT = 2
-"""The head continues while this multiple of a trial's events is left of the round."""
+_TRIALS_LEFT = 2
+"""The head continues while so many times the events of a trial are left of the round."""
 
 _ROUNDS, _ENOUGH = 8, 1024
 """Numbers of rounds, or pieces that one learner has learnt, and of losses, with which others are compared."""
@@ -110,7 +110,7 @@ class RoundSchedule(NamedTuple):
     """The lengths of rounds, in events."""
 
     alone: int = 65536  # the first events, which the coordinator learns, because short rounds do not pay
-    head: int = 32  # the first events of each later round, which the coordinator learns
+    head: int = 32  # the first events of each later round, at least, which the coordinator learns
     shortest: int = 1024  # a round is at least so long,
     longest: int = 32768  # and at most so long for each partition;
     growth: int = 8  # in between, a round is this part of all events before it
@@ -142,15 +142,18 @@ class Coordinator:
         """Return the lengths of the head and of the rest of the round that begins after `done` events."""
         return self.schedule.plan(done - self.change.begin, self.partitions)
 
-    def more_head(self, rest: int) -> int:
-        """Return the number of further events of the head, of the `rest` of the round: for members on trial.
+    def more_head(self, done: int, rest: int) -> int:
+        """Return how many events of a round's `rest` belong to its head, because members are on trial.
 
-        In chunks, these members would work until the end of the round.
+        In chunks, these members would work until the end of the round. `done` events are learnt. At most
+        about half of a round is its head.
         """
         searching = self.workspace.searching
         n_learnt = searching.n_learnt
-        is_short = _SHORT * TRIAL * searching.n_events <= rest * n_learnt
-        return REVIEW if is_short and has_new_members(searching.search, n_learnt) else 0
+        is_enough_left = (
+            2 * rest >= sum(self.plan(done)) and rest * n_learnt >= _TRIALS_LEFT * TRIAL * searching.n_events
+        )
+        return min(REVIEW, rest) if is_enough_left and has_new_members(searching.search, n_learnt) else 0
 
     def cut(self, blocks: Sequence[EventBlock], begin: int = 0) -> list[Chunk]:
         """Return the chunks of the rest of a round: of the events of blocks from event `begin` on."""

@@ -50,7 +50,7 @@ class BlockRounds:
                 first = take_events(blocks, begin, min(begin + head, n))
                 yield self._located(workspace, first, workspace.learn_block(first))
                 begin += len(first)
-                head = coordinator.more_head(end - begin)
+                head = coordinator.more_head(done + begin, end - begin)
             if begin < end:
                 chunks = coordinator.cut([take_events(blocks, begin, end)])
                 ends = pool.learn(coordinator, chunks)

@@ -309,14 +309,19 @@ class PartitionedRun(Run):
     def _learn_here(self, blocks: Sequence[Block], n: int, *, due: int = 0) -> Outcomes:
         """Learn the first `n` events of blocks in this process, and hand them out; `due` are learnt next."""
         first = take_events(blocks, 0, n)
-        outcomes = self.workspace.learn_block(first)
+        try:
+            outcomes = self.workspace.learn_block(first)
+        except BaseException:
+            self._left[:0] = blocks
+            raise
         self._left[:0], self._due = events_after(blocks, n), due
         self._hand_out([(first, outcomes)])
         return outcomes
 
     def _learn_rest(self) -> None:
         """Learn the rest of a round with the workers, after trials; if they fail, it comes first again."""
-        while (n := self._coordinator.more_head(self._due)) and (blocks := self._read(n)):
+        workspace, more_head = self.workspace, self._coordinator.more_head
+        while (n := more_head(workspace.position.events, self._due)) and (blocks := self._read(n)):
             n_events = sum(map(len, blocks))
             self._learn_here(blocks, n_events, due=self._due - n_events)
         is_read = self._file is None or self._read_here > 0 or self._left or self._error is not None

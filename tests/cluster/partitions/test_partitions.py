@@ -241,6 +241,37 @@ def test_one_learner_continues_while_members_are_on_trial(every: int, head: list
     rounds.close()
 
 
+def test_the_head_of_a_round_is_about_half_of_it_if_members_are_always_on_trial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("onlineauto.cluster.partitions.coordinator.has_new_members", lambda *_: True)
+    n, schedule = 256 + 20_000, RoundSchedule(alone=256, head=8, shortest=20_000, longest=20_000)
+    run = PartitionedRun(Workspace(**OPTIONS), text("planted", events=n, seed=5), schedule=schedule)
+    sizes = [len(block) for block, _ in run]
+    assert sizes == [256, 8, *[2048] * 5, *[(n - 256 - 8 - 5 * 2048) // PARTITIONS] * PARTITIONS]
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_events_of_a_failed_piece_of_a_head_are_learnt_next(
+    failing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, schedule = text("planted", events=8448, seed=5), RoundSchedule(alone=256, head=8, shortest=8192)
+    expected, _ = finish(PartitionedRun(Workspace(**OPTIONS), source, schedule=schedule))
+    run, calls = PartitionedRun(Workspace(**OPTIONS), source, schedule=schedule), itertools.count()
+    learn_block = run.workspace.learn_block
+
+    def fail_once(*given: Any) -> Any:
+        if next(calls) == failing:
+            raise MemoryError
+        return learn_block(*given)
+
+    monkeypatch.setattr(run.workspace, "learn_block", fail_once)
+    with pytest.raises(MemoryError):
+        run.step()
+    assert finish(run)[0] == expected
+    assert next(calls) > failing + 1
+
+
 def test_workers_join_and_leave_between_rounds_and_change_no_bit() -> None:
     expected = finish(run_of())
     run, seen = run_of(workers=2), set[int]()
