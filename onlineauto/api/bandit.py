@@ -335,8 +335,7 @@ class AutoML(FromLogs):
             if self._decisions.learn_at == "wait":
                 waiting.settle(event_id, loss)
             else:
-                event, action, probability = decision.event, decision.action, decision.probability
-                self._learn(event, action, probability, loss, event_id=event_id)
+                self._learn(decision.event, decision.action, decision.probability, loss, event_id=event_id)
                 waiting.end(event_id)
             if waiting.overdue:
                 self._learn_expired(_AT_ONCE)
@@ -554,8 +553,7 @@ class AutoML(FromLogs):
         self, context: Features, actions: Actions, *, is_row: bool = False, learns: bool = False
     ) -> EncodedEvent:
         """Return an event, encoded; warn of names that were not learnt, except of a row's columns."""
-        copied = context.copy() if type(context) is dict else copy_context(context)
-        listed = actions[:] if type(actions) is list else list_features(actions)
+        copied, listed = copy_context(context), list_features(actions)
         if self._left_to_compare:
             self._compare(listed)
         if learns:

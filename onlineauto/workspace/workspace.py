@@ -558,12 +558,10 @@ class Workspace(Locked):
     def learn_outcome(self, event: EncodedEvent, action: int) -> tuple[float, bool]:
         """Learn a decision fast; return its former probability, and whether it surely is no outlier."""
         with self._lock:
-            if (reader := self._asked.readers.mapping).read_by is not self._followed:
-                self.follow_names(reader.read_by)
-                reader = self._asked.readers.mapping
-            one = self._runner.learn_one(event, reader, self.diagnostics)
+            self.follow_names(self._asked.readers.mapping.read_by)
+            one = self._runner.learn_one(event, self._asked.readers.mapping, self.diagnostics)
             if one is not None:
-                return one.predicted(action), not one.outlier[0]
+                return one.predicted(action), one.usual
             prediction = self.learn(event)
             return float(prediction[action]) if len(prediction) else 0.0, False
 

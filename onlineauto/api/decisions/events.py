@@ -40,16 +40,18 @@ Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
 
 def copy_context(context: Features) -> dict[str, Any]:
     """Return a copy of a context, which the caller may change afterwards."""
-    if not isinstance(context, Mapping):
+    if type(context) is not dict and not isinstance(context, Mapping):
         row = "; of a frame: frame[columns].iloc[0].to_dict()" if hasattr(context, "shape") else ""
         raise InputError(
             f"event: the context is a mapping such as {{'user': 'tom'}}, not {kind_of(context)}{row}"
         )
-    return dict(context)
+    return context.copy() if type(context) is dict else dict(context)
 
 
 def list_features(actions: Any, *, where: str = "event") -> list[Features]:
     """Return the features of the actions as a new list."""
+    if type(actions) is list:  # a fast test for the usual case
+        return actions[:]
     if isinstance(actions, str | bytes) or not isinstance(actions, Iterable):
         raise InputError(
             f"{where}: actions are a list or a mapping of features, not {type(actions).__name__}"

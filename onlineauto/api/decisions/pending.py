@@ -69,7 +69,7 @@ class Pending:
     ) -> None:
         self.limit, self.time_to_live, self.expired = limit, time_to_live, 0
         self._clock = clock
-        self.overdue = False  # whether a decision may have expired at the last `add` or `find`
+        self._now = -math.inf
         self._ended: Finished[Literal["learnt", "expired"]] = Finished()
         self._fill([])
 
@@ -133,16 +133,15 @@ class Pending:
         self, event_id: str, event: EncodedEvent, action: int, probability: float, *, new: bool = False
     ) -> None:
         """Add a decision, with an id of which no decision waits; a `new` id was never used before."""
-        now, waiting = self._clock(), self._waiting
+        self._now = now = self._clock()
         decision = PendingDecision(event, action, probability, now + self.time_to_live)
-        (waiting.add if new else waiting.begin)(event_id, decision, wait=self.time_to_live)
-        self.overdue = waiting.earliest <= now or len(waiting) > self.limit
+        begin = self._waiting.add if new else self._waiting.begin
+        begin(event_id, decision, wait=self.time_to_live)
 
     def find(self, event_id: str) -> PendingDecision:
         """Return a waiting decision."""
-        now, waiting = self._clock(), self._waiting
-        decision = waiting.get(event_id)
-        self.overdue = waiting.earliest <= now or len(waiting) > self.limit
+        self._now = now = self._clock()
+        decision = self._waiting.get(event_id)
         if decision is None or decision.deadline <= now or decision.cost is not None:
             raise InputError(self._reason(event_id, decision))
         return decision
@@ -155,12 +154,17 @@ class Pending:
 
     def end(self, event_id: str) -> None:
         """Remove a decision, because it was learnt."""
-        self._waiting.pop(event_id)
-        self._ended.add(event_id, "learnt", deadline=math.inf, most=self.limit)
+        self._waiting.end(event_id, "learnt", deadline=math.inf, most=self.limit)
+
+    @property
+    def overdue(self) -> bool:
+        """True if a decision may have expired when `add` or `find` last read the clock."""
+        return self._waiting.earliest <= self._now or len(self._waiting) > self.limit
 
     def pop_expired(self) -> PendingDecision | None:
         """Remove a decision that has waited and return it; None if there is none."""
-        due = self._waiting.pop_due(math.inf if len(self._waiting) > self.limit else self._clock())
+        self._now = self._clock()
+        due = self._waiting.pop_due(math.inf if len(self._waiting) > self.limit else self._now)
         event_id, decision = next(due, ("", None))
         if decision is not None:
             self.expired += decision.cost is None

@@ -104,7 +104,7 @@ class OneEvent:
         self._prediction, self._report = event.prediction, memoryview(event.report)  # type: ignore[arg-type]
         self._last = event.prediction  # the part that the last event filled
         self._predicted = memoryview(event.prediction)  # type: ignore[arg-type]
-        self.outlier = memoryview(self.results.rows["outlier"])
+        self._outlier = memoryview(self.results.rows["outlier"])
         self._sizes = reader.sizes
         self._loop = loop, *sealed, self.cursor, 1, mode
         self._resume: Bound | None = None
@@ -170,6 +170,11 @@ class OneEvent:
         """Record that the event was finished as a block, with this prediction."""
         self._prediction[: len(prediction)] = prediction
         self._report[_ENDED], self._report[_PREDICTED] = 1, len(prediction)
+
+    @property
+    def usual(self) -> bool:
+        """True if no number of the event was an outlier."""
+        return self._outlier[0] == 0
 
     def predicted(self, action: int) -> float:
         """Return the prediction of an action, 0 if the event was left out."""

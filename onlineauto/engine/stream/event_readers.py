@@ -107,8 +107,7 @@ class EventReaders(NamedTuple):
             if not self.reads_texts:
                 raise unknown_names()
             return self.text
-        if self.names != "columns":
-            check_names(self.names, "columns")
+        check_names(self.names, "columns")
         return self.mapping
 
 

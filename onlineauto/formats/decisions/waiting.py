@@ -147,7 +147,7 @@ class Timed(Generic[Entry]):
             current = {
                 event_id: entry
                 for event_id, entry in zip(ids, entries, strict=True)
-                if event_id in self._entries and event_id not in seen and self._is_current(event_id, entry)
+                if event_id not in seen and self._is_current(event_id, entry)
             }
             seen.update(current)
             self._queues[wait] = deque(current), deque(current.values())

@@ -206,8 +206,7 @@ class RewardScale:
         self._total += 1
         if abs(reward) > self.limit or self._total % _EARLY == 0 or self._total < _EARLY:
             self.limit = self._current_bound()
-        limit = self.limit
-        return reward if -limit <= reward <= limit else min(max(reward, -limit), limit)
+        return min(max(reward, -self.limit), self.limit)
 
     def _current_bound(self) -> float:
         wanted, count = max(_SUPPORT, self._total // 1000), 0
@@ -540,9 +539,8 @@ class Join:
         rules = self._book.current
         packed = _PLAIN.pack(position, size, self.now, wait, rules, not record.deferred)
         self._waiting.begin(event_id, packed, wait=wait)
-        early = self._early.get(event_id)
+        early = self._early.pop(event_id)
         if early is not None:
-            self._early.pop(event_id)
             if early.active:
                 self._activate(event_id, ended)
             for key, reward in early.rewards:
@@ -618,8 +616,7 @@ class Join:
             bounded = self._scale.bound_reward(reward)
         else:
             bounded = _within(rules.reward_range, reward)
-        if bounded != reward:
-            self.counts.clipped += 1
+        self.counts.clipped += bounded != reward
         return bounded
 
     def _activate(self, event_id: str, ended: list[EndedDecision]) -> None:
@@ -656,7 +653,7 @@ class Join:
         self.counts.forgotten += self._waiting.end(
             event_id,
             pack_decision(decision),
-            deadline=decision.made + decision.wait,
+            deadline=decision.deadline,
             most=self.settings.max_finished,
         )
 
