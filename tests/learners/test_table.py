@@ -64,7 +64,7 @@ def test_lanes_of_exact_mode_share_cells_and_penalties() -> None:
     assert not shape.penalised.any()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows cannot fork a process")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 @pytest.mark.parametrize("n", [1 << 10, (1 << 24) + 16])
 def test_a_forked_process_has_weights_of_its_own(n: int) -> None:
