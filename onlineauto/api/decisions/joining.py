@@ -79,8 +79,8 @@ class Joined:
             yield labelled_line(
                 text,
                 cost,
-                ranked=line.ranked,
-                probabilities=line.probabilities,
+                action=line.ranked[0],
+                probability=line.probabilities[0],
                 name_columns=line.name_columns,
             )
         self.unmatched, self.unrewarded = len(left), unrewarded

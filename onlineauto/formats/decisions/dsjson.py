@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 Kind = Literal["rank", "reward", "activate", "metric", "cost", "tick", "settings", "model"]
 """Kinds of records of a service; a tick has only a time."""
@@ -109,6 +109,8 @@ class _Actions(msgspec.Struct):
 
 _ACTIONS: Final = msgspec.json.Decoder(_Actions)
 _ENCODER: Final = msgspec.json.Encoder()
+_LABELLED: Final = b'{%b"_label_cost":%b,"_label_probability":%b,"_label_Action":%d,"_labelIndex":%d,%b'
+"""The members of `label_of` as text, which takes a third of the time."""
 
 
 def decision_line(members: Mapping[str, Any], context: bytes) -> bytes:
@@ -131,21 +133,16 @@ def label_of(cost: Any, probability: Any, action: int) -> dict[str, Any]:
 
 
 def labelled_line(
-    line: bytes,
-    cost: float,
-    *,
-    ranked: Sequence[int],
-    probabilities: Sequence[float],
-    name_columns: Any = None,
+    line: bytes, cost: float, *, action: int, probability: float, name_columns: Any = None
 ) -> bytes:
-    """Return the line of a decision, labelled with the cost of its first action; `name_columns` go first.
+    """Return the line of a decision, labelled with the cost of an action, from 1; `name_columns` go first.
 
-    >>> labelled_line(b'{"EventId":"e1"}', -1.0, ranked=[2, 1], probabilities=[0.75, 0.25]).decode()
+    >>> labelled_line(b'{"EventId":"e1"}', -1.0, action=2, probability=0.75).decode()
     '{"_label_cost":-1.0,"_label_probability":0.75,"_label_Action":2,"_labelIndex":1,"EventId":"e1"}'
     """
-    members = {} if name_columns is None else {"NameColumns": name_columns}
-    members |= label_of(cost, probabilities[0], ranked[0] - 1)
-    return _ENCODER.encode(members)[:-1] + b"," + line.lstrip()[1:]
+    names = b"" if name_columns is None else b'"NameColumns":%b,' % _ENCODER.encode(name_columns)
+    label = _ENCODER.encode(cost), _ENCODER.encode(probability), action, action - 1
+    return _LABELLED % (names, *label, line.lstrip()[1:])
 
 
 def stamp(seconds: float) -> str:

@@ -28,7 +28,7 @@ reward, recognised by its key, is counted and changes nothing.
 from __future__ import annotations
 
 from hashlib import blake2b
-from math import frexp, inf, ldexp
+from math import copysign, frexp, inf, ldexp
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -206,7 +206,7 @@ class RewardScale:
         self._total += 1
         if abs(reward) > self.limit or self._total % _EARLY == 0 or self._total < _EARLY:
             self.limit = self._current_bound()
-        return min(max(reward, -self.limit), self.limit)
+        return reward if abs(reward) <= self.limit else copysign(self.limit, reward)
 
     def _current_bound(self) -> float:
         wanted, count = max(_SUPPORT, self._total // 1000), 0

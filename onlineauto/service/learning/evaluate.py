@@ -50,7 +50,8 @@ def is_explored(line: bytes) -> bool:
 
 def label_line(line: bytes, decision: LogRecord, reward: float) -> bytes:
     """Return the line of a decision, with the label that its reward gives."""
-    return labelled_line(line, 0.0 - reward, ranked=decision.ranked, probabilities=decision.probabilities)
+    action, probability = decision.ranked[0], decision.probabilities[0]
+    return labelled_line(line, 0.0 - reward, action=action, probability=probability)
 
 
 def _first_settings(log: SegmentLog) -> JoinSettings:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger("onlineauto.topics")
-_MOST: Final = 500
+_MOST: Final = 2000
 """Number of messages that are fetched at a time."""
 _FULL, _FULL_BYTES, _LOW = 4000, 1 << 23, 1000
 """A partition is paused at this number of waiting messages or bytes, and resumed below the last number."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
-from onlineauto.formats.decisions.dsjson import LogRecord
+from onlineauto.formats.decisions.dsjson import LogRecord, labelled_line
 from onlineauto.formats.explicit_json import follow_names
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.lines.diagnostics import Diagnostics, make_diagnostic, summary_of
@@ -43,7 +43,7 @@ from onlineauto.service.topics.partitions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
     from typing import Self
 
     from numpy.typing import NDArray
@@ -53,8 +53,11 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.event_source import EventRules
     from onlineauto.formats.lines.line_reader import LineReader
 
-_MOST_LINES, _MOST_BYTES = 1024, 1 << 18
-"""A block has at most this number of messages, and ends at this number of bytes."""
+_MOST_LINES, _MOST_BYTES = 2048, 1 << 19
+"""A block has at most this number of messages, and ends at this number of bytes.
+
+Each block costs the learner about 1 ms, whatever its size.
+"""
 _BLOCKS: Final = 16
 """Number of blocks whose lines are kept for a position; a run always learns one of the last few blocks."""
 _POLL: Final = 0.1
@@ -63,17 +66,22 @@ _LOG = logging.getLogger("onlineauto.topics")
 _REASON: Final = 1000
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_TICKS: Final = ("tick", "settings", "model", "activate", "cost")
+_TICKS: Final = frozenset(("tick", "settings", "model", "activate", "cost"))
 """Types of records in a service's log that are neither decisions nor rewards."""
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class TopicLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A line to learn, the place of its message, and the message if it was deserialised."""
+class TopicLine(msgspec.Struct, array_like=True, gc=False):
+    """A line to learn, the place of its message, and the message if it was deserialised.
+
+    A decision that waits also has its action, from 1, and the probability of that action.
+    """
 
     origin: Origin
     line: bytes
     raw: bytes | None = None
+    action: int = 0
+    probability: float = 0.0
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -106,9 +114,6 @@ class _State(msgspec.Struct):
 
 
 _DECODER: Final = msgspec.json.Decoder(_Message)
-_ENCODER: Final = msgspec.json.Encoder()
-_LABEL: Final = b'{"_label_probability":%b,"_label_Action":%d,"_labelIndex":%d,'
-"""The beginning of the line of a decision that waits: all of its label but the cost."""
 
 
 class TopicJoin:
@@ -124,19 +129,18 @@ class TopicJoin:
                 self.join = Join.of(stored.join)
             except (msgspec.MsgspecError, ValueError) as error:
                 raise InputError(f"the state of the join cannot be read: {error}") from None
-            self._waiting = {
-                number: entry if entry.line.startswith(_LABEL[:22]) else _with_label(*read_message(entry))
-                for number, entry in stored.waiting
-            }
+            self._waiting = dict(stored.waiting)
+            for entry in self._waiting.values():
+                if not entry.action:  # an older version has written it
+                    read_message(entry)
             self._number = stored.number
             if self.join.settings == settings:
                 self.join.settings = settings
 
-    def take(self, messages: list[TakenMessage]) -> list[TopicLine]:
+    def take(self, messages: Iterable[TakenMessage]) -> list[TopicLine]:
         """Take the next messages, and return the labelled lines of the decisions that they end."""
         join, counts = self.join, self.join.counts
         ended: list[EndedDecision] = []
-        ranked: list[tuple[int, TopicLine, _Message]] = []
         for entry, message, seconds in messages:
             if message.source and message.behind <= join.sources.get(message.source, 0):
                 counts.repeated += 1  # without its time, which is that of its first arrival
@@ -149,16 +153,15 @@ class TopicJoin:
             self._number += 1
             ended += join.take(cast("LogRecord", message), self._number, len(entry.line), at=seconds)
             if counts.ranked > before:
-                ranked.append((self._number, entry, message))
-        # Labels are written in loops of their own: to alternate with the join takes a quarter longer.
-        for number, entry, message in ranked:
-            self._waiting[number] = _with_label(entry, message)
+                self._waiting[self._number] = entry
+        # Labels are written in a loop of its own: to alternate with the join takes a quarter longer.
         return list(map(self._labelled, ended))
 
     def _labelled(self, ended: EndedDecision) -> TopicLine:
         """Return the line of a decision that has ended, with its cost."""
         entry = self._waiting.pop(ended.position)
-        line = b'{"_label_cost":%b,%b' % (_ENCODER.encode(0.0 - ended.reward), entry.line[1:])
+        cost, action, probability = 0.0 - ended.reward, entry.action, entry.probability
+        line = labelled_line(entry.line, cost, action=action, probability=probability)
         return TopicLine(entry.origin, line, entry.raw)
 
     def state(self) -> bytes:
@@ -166,10 +169,10 @@ class TopicJoin:
         return msgspec.msgpack.encode(_State(self.join.state(), [*self._waiting.items()], self._number))
 
 
-def read_message(entry: TopicLine) -> tuple[TopicLine, _Message]:
-    """Return a message and its checked members, with the type and the source by which it is joined.
+def read_message(entry: TopicLine) -> _Message:
+    """Return the checked members of a message, with the type and the source by which it is joined.
 
-    A decision that was written with labels is returned without them.
+    The line of a decision gets its action and probability, and loses the labels that it was written with.
     """
     try:
         message = _DECODER.decode(entry.line)
@@ -177,7 +180,7 @@ def read_message(entry: TopicLine) -> tuple[TopicLine, _Message]:
         raise InputError(f"not a decision or a reward: {error}") from None
     if message.kind in _TICKS:
         message.kind, message.source = "tick", ""
-        return entry, message
+        return message
     if message.source:
         message.source = f"{message.source}[{entry.origin.partition}]"
     if not message.event_id:
@@ -191,15 +194,9 @@ def read_message(entry: TopicLine) -> tuple[TopicLine, _Message]:
     else:
         message.kind = "rank"
         if b'"_label' in entry.line:
-            entry = TopicLine(entry.origin, _unlabelled(entry.line), entry.raw)
-    return entry, message
-
-
-def _with_label(entry: TopicLine, message: _Message) -> TopicLine:
-    """Return the line of a decision with all of its label but the cost."""
-    action, probability = message.ranked[0], _ENCODER.encode(message.probabilities[0])
-    label = _LABEL % (probability, action, action - 1)
-    return TopicLine(entry.origin, label + entry.line.lstrip()[1:], entry.raw)
+            entry.line = _unlabelled(entry.line)
+        entry.action, entry.probability = message.ranked[0], message.probabilities[0]
+    return message
 
 
 def _unlabelled(line: bytes) -> bytes:
@@ -518,7 +515,8 @@ class TopicSource:
         """Return whether there was a message, and the lines that the next messages give."""
         assert self._partitions is not None
         entries: list[TopicLine] = []
-        messages: list[TakenMessage] = []
+        messages: list[_Message] = []
+        times: list[float] = []
         n_bytes = n_messages = 0
         for origin, taken, value in self._partitions.messages():
             n_messages, n_bytes = n_messages + 1, n_bytes + len(value or b"")
@@ -529,15 +527,17 @@ class TopicSource:
                     self.disordered += 1
             try:
                 entry = self._entry(origin, value, reader)
-                if self._join is None:
-                    entries.append(entry)
-                else:
-                    messages.append((*read_message(entry), taken))
+                if self._join is not None:
+                    messages.append(read_message(entry))
+                    times.append(taken)
+                entries.append(entry)
             except InputError as error:
                 reader.refuse(origin, value, str(error))
             if n_messages >= _MOST_LINES or n_bytes >= _MOST_BYTES:
                 break
-        return n_messages > 0, entries if self._join is None else self._join.take(messages)
+        if self._join is not None:
+            entries = self._join.take(zip(entries, messages, times, strict=True))
+        return n_messages > 0, entries
 
     def _entry(self, origin: Origin, message: bytes | None, reader: TopicReader) -> TopicLine:
         """Return the event of a message as a line, or as the lines of a text; reject any other message."""

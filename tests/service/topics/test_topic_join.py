@@ -15,7 +15,8 @@ _REWARD = b'{"EventId":"e1","RewardValue":0.5}'
 
 
 def _taken(offset: int, line: bytes, time: float) -> TakenMessage:
-    return *read_message(TopicLine(Origin("t", 0, offset), line)), time
+    entry = TopicLine(Origin("t", 0, offset), line)
+    return entry, read_message(entry), time
 
 
 def test_a_decision_stored_without_its_label_gets_it() -> None:
@@ -23,8 +24,9 @@ def test_a_decision_stored_without_its_label_gets_it() -> None:
     join, lines = TopicJoin(JoinSettings()), []
     assert not join.take([_taken(0, _DECISION, 1.0)])
     stored = msgspec.msgpack.decode(join.state())
-    (number, (origin, with_label, raw)) = stored["waiting"][0]
-    assert b"_label_Action" in with_label
+    (number, (origin, _, raw, action, probability)) = stored["waiting"][0]
+    assert (action, probability) == (2, 0.75)
+    with_label = b'{"_label_probability":0.75,"_label_Action":2,"_labelIndex":1,' + _DECISION[1:]
     for line in (with_label, _DECISION):
         stored["waiting"] = [(number, (origin, line, raw))]
         loaded = TopicJoin(JoinSettings(), msgspec.msgpack.encode(stored))
