@@ -54,17 +54,17 @@ def test_topic_gives_the_model_of_a_file(broker: Broker, tmp_path: Path) -> None
     assert broker.committed("same") == by_partition.tolist()
 
 
-@pytest.mark.parametrize("at_first", [1, 137, 1024, 1100])
+@pytest.mark.parametrize("at_first", [1, 137, 2048, 2100])
 def test_resumed_run_gives_the_same_model(broker: Broker, tmp_path: Path, at_first: int) -> None:
-    events = labelled(1200, seed=at_first)
+    events = labelled(2200, seed=at_first)
     topic = f"resumed{at_first}"
-    broker.send(topic, spread(events[:1150]))
+    broker.send(topic, spread(events[:2150]))
     with source_of(broker, topic) as source:
         started = Run(learning(), source)
         assert started.step(at_first) == at_first
         started.checkpoint(tmp_path / "model")
         started.step(10)  # is lost, since it is not saved
-    later = [(partition, 1150 + time, value) for partition, time, value in spread(events[1150:])]
+    later = [(partition, 2150 + time, value) for partition, time, value in spread(events[2150:])]
     broker.send(topic, later)
     for _ in range(2):  # the second run finds nothing
         run("topic", broker.address(topic), *LEARNING, *END, "-f", tmp_path / "model")
