@@ -27,7 +27,7 @@ from bench.quality.peer_worker import Columns
 from bench.quality.runs import run_best_mean_action
 from bench.regression import moa, single_line
 from bench.service import topics
-from bench.speed import vectors
+from bench.speed import prices, vectors
 from bench.speed.process import run
 from bench.speed.table import CONTENDERS, ROWS, contenders_of, figures_of
 from bench.speed.workers import OUR_WORKER, VW_WORKER, Worker, WorkerError
@@ -117,6 +117,19 @@ def test_speed_of_vectors(tmp_path: Path) -> None:
     words = ["--numbers", "16", "--actions", "2", "--events", "20", "--rounds", "1"]
     rows = document_of(vectors.main, tmp_path / "vectors.json", *words)
     assert [row["contender"] for row in rows] == ["LinUCB", "array", "list", "4 numbers"]
+
+
+def test_calibration_of_prices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--check", "--kinds", "tiny", "--rounds", "1", "--events", "1536"]
+    rows = document_of(prices.main, tmp_path / "prices.json", *words)
+    assert {"features", "crosses in pairs", "trees"} < {row["score"] for row in rows}
+    assert "| score | factor |" in capsys.readouterr().out
+    rows = [
+        prices.Measured(str(work), "means", 3.0 * (5 + work), 10.0 + work, work, work)
+        for work in (2, 90, 800)
+    ]
+    assert max(prices.calibrate(rows).errors(rows)) < 1.2
+    assert prices.text_of(prices.CURRENT) == prices.FILE.read_text("utf-8")
 
 
 def test_formats(tmp_path: Path) -> None:

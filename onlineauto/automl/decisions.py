@@ -68,7 +68,7 @@ Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse | Ens
 class MemberTerms(NamedTuple):
     """The price and conditions of a score of a member, which decide whether it works or rests."""
 
-    price: float  # The score's work, in multiples of the work of one config.
+    price: float  # The score's processor time, as calibrated, in multiples of one config's.
     least_worth: float  # Minimum worth of a score that does not rest.
     upon: str = ""  # Another score from which this one is computed; "" if there is none.
 

@@ -136,7 +136,7 @@ def _bounds(bounds: Sequence[float] | None) -> str:
 
 def _member_row(member: Mapping[str, Any]) -> tuple[str, ...]:
     idle = "rests" if member.get("rests") else "has no score"
-    price = f"{member['price']:.1f}" if "price" in member else ""
+    price = f"{member['price']:.2f}" if "price" in member else ""
     return member["who"], idle if member["weight"] is None else f"{member['weight']:.3f}", price
 
 

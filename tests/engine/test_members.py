@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from onlineauto import InputError, OptionError, Workspace
+from onlineauto.engine.ensemble.calibration import PRICES
 from onlineauto.engine.ensemble.member import ClassMember, EnsembleLearner
 from onlineauto.engine.ensemble.merge import merge_ensembles
 from onlineauto.engine.ensemble.registry import MEMBERS, member_of, register, unregister
@@ -37,6 +38,11 @@ def toy() -> Iterator[Toy]:
 
 def ensemble_of(workspace: Workspace) -> Any:
     return workspace.searching.live_configs.arrays.ensemble
+
+
+def test_the_price_of_each_score_is_calibrated() -> None:
+    members = [member_of(name) for name, entry in MEMBERS.items() if entry.costs]
+    assert {name for member in members for name in member.names} == PRICES.keys()
 
 
 def test_a_member_from_outside_is_weighed_journalled_inspected_saved_and_removed(

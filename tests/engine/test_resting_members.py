@@ -16,7 +16,7 @@ from onlineauto.engine.search.journal import Journal
 from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.ensemble_streams import odd
 
-OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "automl": 2, "default_lease": 60, "member_budget": 6.0}
+OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "automl": 2, "default_lease": 60, "member_budget": 2.0}
 
 
 def learnt(n: int, **more: Any) -> tuple[Workspace, list[dict[str, Any]]]:

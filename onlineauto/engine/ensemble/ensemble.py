@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlineauto.engine.ensemble.calibration import PRICES
 from onlineauto.engine.ensemble.combiner_kernels import LINE_VARIANCE, NEW_VARIANCE, PRIOR_VARIANCE
 from onlineauto.engine.ensemble.inputs import INPUTS_VERSION, make_inputs, read_inputs
 from onlineauto.engine.ensemble.member import LEARNT, Needs, Sizes, Work
@@ -320,13 +321,14 @@ def work_of(ensemble: Ensemble, *, features: float, n_actions: float) -> Work:
 
 
 def prices(ensemble: Ensemble, work: Work, can_work: Mapping[str, bool]) -> dict[str, float]:
-    """Return, by name, the work of each score that can be computed."""
-    return {
-        name: float(price)
-        for member in states_of(ensemble).members
-        for name, price in zip(member.names, member.prices(work), strict=True)
-        if can_work[name]
-    }
+    """Return, by name, the price of each score that can be computed, in the unit of `price_of_config`."""
+    result = {}
+    for member in states_of(ensemble).members:
+        for name, counted in zip(member.names, member.prices(work), strict=True):
+            if can_work[name]:
+                factor, constant = PRICES.get(name, (1.0, 0.0))
+                result[name] = factor * (constant + float(counted))
+    return result
 
 
 @lru_cache(maxsize=16)  # like `needs_of`

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from onlineauto.automl.member_budget import LEAST_WORTH
+from onlineauto.engine.ensemble.calibration import CHAMPION
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS
 from onlineauto.state.schema import make, merge, read, save, to_predict, widen
 
@@ -43,19 +44,19 @@ ANY = 2**62
 
 TOGETHER, EACH = 8, 4
 """Number of matrix entries that count as one weight, and of events per update of the covariance."""
-LEARNT, _EVENT = 2.0, 64.0
-"""Additional count of a learnt action, and the work of reading an event."""
+LEARNT = 2.0
+"""Additional count of a learnt action."""
 
 
 def price_of_config(sizes: dict[bytes, float], crossed: Iterable[Interaction], n_actions: float) -> float:
-    """Return the work of a config from the sizes of its namespaces and its interactions.
+    """Return the price of a config from the sizes of its namespaces and its interactions.
 
-    >>> price_of_config({b"a": 2.0, b"b": 3.0}, [(b"a", b"b")], 4.0)
-    136.0
+    >>> price_of_config({b"a": 2.0, b"b": 3.0}, [(b"a", b"b")], 4.0) - CHAMPION
+    72.0
     """
     size_of = defaultdict(float, sizes).__getitem__
     own = 1.0 + sum(sizes.values()) + sum([prod(map(size_of, names)) for names in crossed])
-    return _EVENT + own * (n_actions + LEARNT)
+    return CHAMPION + own * (n_actions + LEARNT)
 
 
 class Part(NamedTuple):
@@ -327,8 +328,8 @@ class Member(EnsembleLearner):
         """Return the work of each score: the number of weights that are touched for an event.
 
         The champion touches a weight for each feature and product of each action. Work is counted and not
-        measured by a clock, so that decisions are reproducible. Matrices are added up row by row, so that
-        `TOGETHER` entries count as one weight.
+        measured by a clock, so that decisions are reproducible; `calibration` turns it into processor time.
+        Matrices are added up row by row, so that `TOGETHER` entries count as one weight.
         """
 
     def to_predict(self, state: Any) -> Any:
