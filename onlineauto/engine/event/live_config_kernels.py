@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.loop import Cursor, LoopSignal, Step
-from onlineauto.engine.records.search import GROUP, PLACES, Due, RewardOwner, Tally
+from onlineauto.engine.records.search import GROUP, NEVER, PLACES, Due, RewardOwner, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.draw_kernels import events_per_draw, level_per_draw, note_draw, tell_of_actions
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.loop import Actions, Label, LoopRun
-    from onlineauto.engine.records.search import Live, LiveStatistics
+    from onlineauto.engine.records.search import Live
 
 _GOLDEN = np.uint64(GOLDEN)
 _ZERO = np.float32(0)
@@ -126,14 +126,14 @@ def observes_namespace(run: LoopRun, event: int, actions: Actions, cursor: NDArr
 
 
 @entry_kernel
-def take_losses(statistics: LiveStatistics, losses: NDArray[np.float64]) -> int:
+def take_losses(recent: NDArray[np.float64], fresh: NDArray[np.int64], losses: NDArray[np.float64]) -> int:
     """Move the champion's mean losses, over `GROUP` events each, into an array; return their number."""
-    recent, n, left = statistics.recent, statistics.fresh[0] // GROUP, statistics.fresh[0] % GROUP
+    n, left = fresh[0] // GROUP, fresh[0] % GROUP
     for i in range(n):
         losses[i] = recent[i] / GROUP
     rest = recent[n] if left > 0 else 0.0
     recent[:] = 0.0
-    recent[0], statistics.fresh[0] = rest, left
+    recent[0], fresh[0] = rest, left
     return int(n)
 
 
@@ -143,13 +143,12 @@ def signal_before_test(run: LoopRun, cursor: NDArray[np.int64]) -> int:
     if cursor[Cursor.STEP] < Step.REVIEWED:
         cursor[Cursor.STEP] = Step.REVIEWED
         live, due, fresh = run.live, run.live.schedule.due, run.live.statistics.fresh[0]
-        if live.tally[Tally.LEARNT] >= due[Due.REVIEW] or fresh >= due[Due.STOP]:
-            return LoopSignal.REVIEW_DUE
-        if fresh >= due[Due.LOOK]:
-            n = take_losses(live.statistics, live.drift.losses)
+        reviews = bool(live.tally[Tally.LEARNT] >= due[Due.REVIEW] or fresh >= due[Due.STOP])
+        if fresh >= due[Due.LOOK] or (reviews and due[Due.LOOK] != NEVER):
+            n = take_losses(live.statistics.recent, live.statistics.fresh, live.drift.losses)
             live.drift.found[0] = add_losses(live.drift, live.drift.losses, n)
-            if live.drift.found[0]:
-                return LoopSignal.REVIEW_DUE
+        if reviews or live.drift.found[0]:
+            return LoopSignal.REVIEW_DUE
     if cursor[Cursor.STEP] < Step.SCHEDULED:
         cursor[Cursor.STEP] = Step.SCHEDULED
         if lease_is_due(run.live):

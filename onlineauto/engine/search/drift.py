@@ -91,11 +91,14 @@ class Drift:
         prepare(clear, self._arrays.window)
 
     def alarms(self, losses: ArrayLike) -> bool:
-        """Add mean losses, in order; return whether the loss has risen, or had in the loop."""
+        """Add mean losses, in order; return whether the loss has risen."""
         means = np.array(losses, np.float64)
-        risen = add_losses(self._arrays, means, len(means))
+        return bool(add_losses(self._arrays, means, len(means)))
+
+    def take_found(self) -> bool:
+        """Return whether the loop has found a rise since the last call."""
         found, self._arrays.found[0] = bool(self._arrays.found[0]), False
-        return bool(risen) or found
+        return found
 
     def restart(self) -> None:
         """Forget all losses so far."""

@@ -305,8 +305,9 @@ class LiveConfigs:
 
     def take_losses(self) -> NDArray[np.float64]:
         """Return the champion's mean losses since the last call, over `GROUP` events each, and clear them."""
-        losses = np.empty_like(self.arrays.drift.losses)
-        return losses[: take_losses(self.arrays.statistics, losses)]
+        statistics = self.arrays.statistics
+        losses = np.empty_like(statistics.recent)
+        return losses[: take_losses(statistics.recent, statistics.fresh, losses)]
 
     def price(self, live: int, price: float) -> None:
         """Set the gain per event that a challenger must exceed, as a part of the range."""

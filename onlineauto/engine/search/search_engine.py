@@ -390,11 +390,15 @@ class Searching:
 
     def _has_drifted(self) -> bool:
         """Return whether the champion predicts worse than before."""
-        losses = self.live_configs.take_losses()
-        if len(self._late):
-            losses, self._late = np.concatenate([self._late, losses]), _NO_LOSSES
-            self._set_leases()
-        drifted = self._rules.on_drift != "ignore" and self._drift.alarms(losses)
+        looks = self._rules.on_drift != "ignore"
+        if looks and not len(self._late):
+            drifted = self._drift.take_found()
+        else:
+            losses = np.concatenate([self._late, self.live_configs.take_losses()])
+            drifted = looks and self._drift.alarms(losses)
+            if len(self._late):
+                self._late = _NO_LOSSES
+                self._set_leases()
         self.n_alarms += drifted
         return drifted
 
