@@ -16,7 +16,7 @@ from onlineauto.api.classifier import AutoMLClassifier
 from onlineauto.cli.terminal import show_compiling
 from onlineauto.cli.verb import Verb, VerbOptions
 from onlineauto.engine.ensemble.registry import MEMBERS
-from onlineauto.engine.search.drift import Drift
+from onlineauto.engine.search.drift import Drift, make_drift
 from onlineauto.engine.stream.source import open_lines
 from onlineauto.errors import CompilerError
 from onlineauto.estimators.paired import ChampionTest
@@ -110,7 +110,7 @@ def warm_up() -> None:
     Workspace(ccb_explore_adf=True, hash_bits=8).fit(_SLOTS)
     Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
     AutoMLClassifier(hash_bits=8).learn({"a": 1}, 1)
-    drift = Drift()
+    drift = Drift(make_drift())
     drift.alarms(np.ones(100))
     drift.restart()
     for name, text_format in FORMATS.items():

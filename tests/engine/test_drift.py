@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from river.drift import ADWIN
 
-from onlineauto.engine.search.drift import Drift
+from onlineauto.engine.search.drift import Drift, make_drift
 from onlineauto.errors import InputError
 from onlineauto.state.stored import Stored
 from onlineauto.workspace.model_file import decode_tree, encode_tree
@@ -55,11 +55,11 @@ def test_alarms_equal_those_of_river_for_any_cuts_and_saves(
     levels: list[tuple[int, float]], seed: int, cuts: list[int]
 ) -> None:
     losses = losses_of(levels, seed)
-    drift, twin = Drift(), Twin()
+    drift, twin = Drift(make_drift()), Twin()
     for begin, end in zip([0, *cuts], [*cuts, len(losses)], strict=True):
         part = losses[begin:end]
         assert drift.alarms(part) == twin.alarms(part)
-        other = Drift()
+        other = Drift(make_drift())
         other.restore(Stored(drift.state()))
         drift = other
 
@@ -67,12 +67,12 @@ def test_alarms_equal_those_of_river_for_any_cuts_and_saves(
 def test_growing_losses_raise_an_alarm() -> None:
     rng = np.random.default_rng(0)
     quiet, loud = 0.1 * rng.random(300), 0.1 * rng.random(100) + 0.2
-    assert not Drift().alarms(quiet)
-    assert Drift().alarms(np.concatenate([quiet, loud]))
-    improved = Drift()
+    assert not Drift(make_drift()).alarms(quiet)
+    assert Drift(make_drift()).alarms(np.concatenate([quiet, loud]))
+    improved = Drift(make_drift())
     assert not improved.alarms(np.concatenate([loud, quiet]))
     improved.restart()
-    assert improved.state() == Drift().state()
+    assert improved.state() == Drift(make_drift()).state()
 
 
 def test_drift_reopens_the_search_before_the_next_review() -> None:

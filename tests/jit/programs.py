@@ -16,7 +16,7 @@ import numpy as np
 from onlineauto import AutoML, AutoMLClassifier, Workspace
 from onlineauto.cli import warmup
 from onlineauto.engine.loop import follower
-from onlineauto.engine.search.drift import Drift
+from onlineauto.engine.search.drift import Drift, make_drift
 from onlineauto.explorers.policy import Policy
 from onlineauto.jit import code, operation
 
@@ -101,7 +101,7 @@ def predictions() -> dict[str, Any]:
 
 def use_the_rest() -> None:
     """Run the programs that predict nothing."""
-    drift = Drift()
+    drift = Drift(make_drift())
     drift.alarms(np.ones(100))
     drift.restart()
     for use in (warmup._use_blocks, warmup._use_columns, warmup._test_and_evaluate):

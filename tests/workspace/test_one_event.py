@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from onlineauto import Block, Workspace
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.interop import event_text, from_dicts
-from tests.property.snapshot import model_of
+from tests.property.snapshot import model_of, saved_of
 
 pytestmark = pytest.mark.lane("quick")
 
@@ -254,3 +254,31 @@ def test_json_for_a_workspace_of_text_is_named() -> None:
     for method, source in ((bandit.learn, event), (Workspace().predict, event), (bandit.fit, event.encode())):
         with pytest.raises(InputError, match=r"looks like JSON: add json=True, or dsjson=True"):
             method(source)
+
+
+def test_a_search_reviews_and_finds_drift_in_single_events_as_in_blocks() -> None:
+    """Events go on after reviews, and a copy goes on with the same losses and finds the same drift."""
+    random, events = np.random.default_rng(5), []
+    for i in range(5000):
+        chosen, user = int(random.integers(2)), f"u{random.integers(3)}"
+        cost = float(random.normal()) * (0.1 if i < 3900 else 1.5)
+        actions = [{"article": f"a{j}", "size": float(random.random())} for j in range(2)]
+        events.append(
+            {"context": {"user": user}, "actions": actions}
+            | {"chosen": chosen, "cost": cost, "probability": 0.5}
+        )
+    one, blocks = Workspace(automl=3, **_ADF), Workspace(automl=3, **_ADF)
+    for block in from_dicts(events):
+        blocks.learn_block(block)
+    for event in events[:4500]:
+        one.predict(event)
+        one.learn(event)
+    copied = copy.deepcopy(one)
+    for event in events[4500:]:
+        one.learn(event)
+        copied.learn(event)
+    assert model_of(one) == model_of(blocks)
+    assert saved_of(one) == saved_of(copied)
+    assert one.searching.changes == blocks.searching.changes
+    assert one.searching.n_alarms == blocks.searching.n_alarms > 0
+    assert one.searching.n_events == len(events)

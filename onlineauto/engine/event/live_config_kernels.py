@@ -9,10 +9,11 @@ import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.loop import Cursor, LoopSignal, Step
-from onlineauto.engine.records.search import GROUP, PLACES, Due, RewardOwner, Tally
+from onlineauto.engine.records.search import GROUP, NEVER, PLACES, Due, RewardOwner, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.draw_kernels import events_per_draw, level_per_draw, note_draw, tell_of_actions
+from onlineauto.estimators.drift_kernels import add_losses
 from onlineauto.estimators.interval_kernels import observe_loss, observe_policy
 from onlineauto.estimators.paired_kernels import EventTerms
 from onlineauto.estimators.paired_kernels import is_better as is_ahead
@@ -124,13 +125,29 @@ def observes_namespace(run: LoopRun, event: int, actions: Actions, cursor: NDArr
     return count_namespaces(run, event, actions)
 
 
+@entry_kernel
+def take_losses(recent: NDArray[np.float64], fresh: NDArray[np.int64], losses: NDArray[np.float64]) -> int:
+    """Move the champion's mean losses, over `GROUP` events each, into an array; return their number."""
+    n, left = fresh[0] // GROUP, fresh[0] % GROUP
+    for i in range(n):
+        losses[i] = recent[i] / GROUP
+    rest = recent[n] if left > 0 else 0.0
+    recent[:] = 0.0
+    recent[0], fresh[0] = rest, left
+    return int(n)
+
+
 @inline_kernel
 def signal_before_test(run: LoopRun, cursor: NDArray[np.int64]) -> int:
     """Return the signal of a decision that is due before live configs are tested on the cursor's event."""
     if cursor[Cursor.STEP] < Step.REVIEWED:
         cursor[Cursor.STEP] = Step.REVIEWED
-        live, due = run.live, run.live.schedule.due
-        if live.tally[Tally.LEARNT] >= due[Due.REVIEW] or live.statistics.fresh[0] >= due[Due.LOOK]:
+        live, due, fresh = run.live, run.live.schedule.due, run.live.statistics.fresh[0]
+        reviews = bool(live.tally[Tally.LEARNT] >= due[Due.REVIEW] or fresh >= due[Due.STOP])
+        if fresh >= due[Due.LOOK] or (reviews and due[Due.LOOK] != NEVER):
+            n = take_losses(live.statistics.recent, live.statistics.fresh, live.drift.losses)
+            live.drift.found[0] = add_losses(live.drift, live.drift.losses, n)
+        if reviews or live.drift.found[0]:
             return LoopSignal.REVIEW_DUE
     if cursor[Cursor.STEP] < Step.SCHEDULED:
         cursor[Cursor.STEP] = Step.SCHEDULED

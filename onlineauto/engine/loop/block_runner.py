@@ -188,24 +188,24 @@ class BlockRunner:
                 self._one = one = self._bind(model, reader)
             if one is None or not one.run():
                 return None
-        searches = one.searches and self._decides
+        searches, counted = one.searches and self._decides, 0
         while not one.ended:
             if not searches or searching.is_due(one.cursor):
-                self._finish_as_block(one, reader, model, found)
-                return one
+                block = reader.make_block()
+                self._answer(one.cursor, block, begin=counted, n=1, mode=EventMode.LEARN)
+                if self.predicting() is not model:
+                    self._finish_as_block(one, block, found)
+                    return one
+                counted = int(one.cursor[Cursor.EVENT])
             one.resume()
         if searches:
-            searching.n_events += 1
+            searching.n_events += 1 - counted
         return one
 
-    def _finish_as_block(
-        self, one: OneEvent, reader: ReadsOne, model: Predicting, found: Diagnostics
-    ) -> None:
-        """Let the search decide on the signal at which a single event stopped, and finish it as a block."""
+    def _finish_as_block(self, one: OneEvent, block: Block, found: Diagnostics) -> None:
+        """Finish a single event as a block, because the search has changed the arrays of the model."""
         self._wide, self._stopped = [], False
-        block, holdout = reader.make_block(), np.zeros(1, bool)
-        simple = model.parts.task.shape == Shape.SIMPLE
-        self._answer(one.cursor, block, begin=0, n=1, mode=EventMode.LEARN)
+        holdout, simple = np.zeros(1, bool), self._learner.task.shape == Shape.SIMPLE
         self._loop(block, make_stream(block, holdout), one.results, one.cursor, mode=EventMode.LEARN)
         if errors := report(self._wide, block, found, stopped=self._stopped, limit=self._memory.limit):
             raise errors.pop()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onlineauto.engine.loop.buffers import NO_AHEAD
-from onlineauto.engine.loop.run_kernels import EventReport, Single, read_single, run_single
-from onlineauto.engine.records.loop import ROW, Cursor, LoopSignal, Results
+from onlineauto.engine.loop.run_kernels import EventReport, Single, read_single, resume_single, run_single
+from onlineauto.engine.records.loop import ROW, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.layout import most_spans
 from onlineauto.features.records import NO_SLOTS, Stream
@@ -69,7 +69,6 @@ class OneEvent:
             room=features + 1,
             slots=NO_SLOTS,
         )
-        self._simple = task.shape == Shape.SIMPLE
         limit = task.n_actions if task.shape == Shape.CB else len(buffers.score)
         self.results = Results(
             rows=np.zeros(1, ROW),
@@ -106,10 +105,10 @@ class OneEvent:
         self._predicted = memoryview(event.prediction)  # type: ignore[arg-type]
         self._outlier = memoryview(self.results.rows["outlier"])
         self._sizes = reader.sizes
-        self._loop = loop, *sealed, self.cursor, 1, mode
+        self._arguments = *sealed, event
         self._resume: Bound | None = None
-        self._run = Bound(run_single, *sealed, event)
-        self._run_brief = Bound(run_single, *sealed, event, brief=True)
+        self._run = Bound(run_single, *self._arguments)
+        self._run_brief = Bound(run_single, *self._arguments, brief=True)
         self._encoded: type[EncodedEvent] | None = None
         self._encode: Callable[[Any], bytes | None] = lambda _: None
         if encoded is not None:
@@ -156,15 +155,10 @@ class OneEvent:
         return self._report[_ENDED] == 1
 
     def resume(self) -> None:
-        """Continue the event after a stop at which no decision was due."""
+        """Continue the event after a stop."""
         if self._resume is None:
-            self._resume = Bound(*self._loop)
+            self._resume = Bound(resume_single, *self._arguments)
         self._resume()
-        if self.cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END:
-            rows, n = self.results.rows, self.results.rows["n_actions"][0]
-            prediction = np.empty(n, np.float32)
-            prediction[self.results.action[:n]] = self.results.score[:n]
-            self.finish(rows["prediction"] if self._simple else prediction)
 
     def finish(self, prediction: NDArray[np.float32]) -> None:
         """Record that the event was finished as a block, with this prediction."""

@@ -225,8 +225,14 @@ def run_single(context: Context, stream: Stream, results: Results, event: Single
     constant.hash, constant.value = CONSTANT_HASH, np.float32(1)
     event.row[:] = 0
     event.cursor[:] = 0
-    call_at(event.loop, (context, stream, results, event.cursor, len(stream.holdout), event.mode))
+    resume_single(context, stream, results, event)
     report[EventReport.RAN] = 1
+
+
+@entry_kernel
+def resume_single(context: Context, stream: Stream, results: Results, event: Single) -> None:
+    """Run the loop over a single event from its cursor on, and list the predictions at the end."""
+    call_at(event.loop, (context, stream, results, event.cursor, len(stream.holdout), event.mode))
     if event.cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
         return
     row, n = results.rows[0], 1
@@ -236,4 +242,4 @@ def run_single(context: Context, stream: Stream, results: Results, event: Single
         n = row.n_actions
         for i in range(n):
             event.prediction[results.action[i]] = results.score[i]
-    report[EventReport.ENDED], report[EventReport.PREDICTED] = 1, n
+    event.report[EventReport.ENDED], event.report[EventReport.PREDICTED] = 1, n

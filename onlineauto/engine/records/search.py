@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.ensemble import Ensemble
+    from onlineauto.estimators.drift_kernels import DriftState
     from onlineauto.estimators.robust_kernels import Test
     from onlineauto.features.records import Interactions
 
@@ -95,7 +96,8 @@ class Due(IntEnum):
     FILL = 0  # 1 if a config waits, and fewer configs are live than allowed
     REPLACEABLE = 1  # 1 if a config waits to replace a challenger that is proved worse
     REVIEW = 2  # the loop stops once this number of events is learnt
-    LOOK = 3  # the loop stops once `LiveStatistics.recent` has this number of losses
+    LOOK = 3  # the loop looks for drift once `LiveStatistics.recent` has this number of losses
+    STOP = 4  # the loop stops once it has this number
 
 
 @record
@@ -233,6 +235,7 @@ class Live(NamedTuple):
     schedule: Schedule = nested(Schedule)
     tests: Tests = nested(Tests)
     statistics: LiveStatistics = nested(LiveStatistics)
+    drift: DriftState = untouched()  # stored by `onlineauto.engine.search.drift`
     namespaces: NamespaceCounts = untouched()
     ensemble: Ensemble = untouched()
 

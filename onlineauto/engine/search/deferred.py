@@ -73,7 +73,7 @@ class Deferred:
         screening.follow(control.pool, control.of_champion, gains)
         self._control = control
         configs.arrays.schedule.lease[:] = NEVER
-        configs.review(NEVER, looks=True)
+        configs.review(NEVER, stop=LOOK)
         configs.arrays.tests.levels[:] = 0.0  # no evidence is enough
         configs.arrays.ensemble.test.level[:] = 0.0
         configs.arrays.namespaces.marks[:] = 0  # no mark of an earlier chunk may look like one of this chunk

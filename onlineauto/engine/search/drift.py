@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlineauto.automl.search import REVIEW
+from onlineauto.engine.records.search import GROUP
 from onlineauto.estimators.adaptive_window_kernels import (
     LARGEST_ROW,
     ROWS,
@@ -13,10 +15,10 @@ from onlineauto.estimators.adaptive_window_kernels import (
     WIDTH,
     Window,
     clear,
-    rises,
 )
+from onlineauto.estimators.drift_kernels import DriftState, add_losses
 from onlineauto.jit import prepare
-from onlineauto.state.schema import counts, declare, field, make, read, save
+from onlineauto.state.schema import copy, counts, declare, field, make, read, save
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -25,12 +27,6 @@ if TYPE_CHECKING:
 
 LOOK = 256
 """Number of the champion's losses between two checks."""
-
-_FIRST, _LEAST = 32, 64
-"""Number of observations whose losses are large, and before the first alarm: models improve most at first."""
-_CLIP_FACTOR, _CLIP_FACTOR_OF_FIRST = 3.5, 0.1
-"""Losses are clipped to this multiple of the mean of the observations from `_FIRST` to `_LEAST`, and of those
-before. The smaller the first factor is, the sooner a small rise is found, and the later a large one."""
 
 _SIZES = 2 ** np.arange(ROWS)
 
@@ -68,55 +64,57 @@ def _check(window: Window) -> None:
         raise ValueError("a sum of a window is larger than its number of numbers allows")
 
 
+def make_drift() -> DriftState:
+    """Make the detector of a search that has learnt nothing."""
+    numbers, losses = np.zeros(1), np.zeros(REVIEW // GROUP + 2)
+    return DriftState(make_window(), np.zeros(1, np.int64), numbers, np.zeros(1, bool), losses)
+
+
 class Drift:
     """An adaptive window over the champion's progressive loss. Only a rise counts as drift.
 
+    The loop adds losses to the same `arrays`.
+
     Examples
     --------
-    >>> drift = Drift()
+    >>> drift = Drift(make_drift())
     >>> drift.alarms([0.1] * 300), drift.alarms([0.4] * 30)
     (False, True)
     """
 
-    def __init__(self) -> None:
-        self._window = make_window()
-        self._n = 0
-        self._most = 0.0
+    def __init__(self, arrays: DriftState) -> None:
+        self._arrays = arrays
 
     def prepare(self) -> None:
         """Compile or load the machine code of the window."""
-        prepare(rises, self._window, np.zeros(0))
-        prepare(clear, self._window)
+        prepare(add_losses, self._arrays, np.zeros(0), 0)
+        prepare(clear, self._arrays.window)
 
     def alarms(self, losses: ArrayLike) -> bool:
         """Add mean losses, in order; return whether the loss has risen."""
-        means = np.asarray(losses, np.float64)
-        n_first = 0
-        for loss in means:
-            if self._n >= _LEAST and self._most > 0.0:
-                break
-            self._n += 1
-            n_first += 1
-            factor = _CLIP_FACTOR if self._n > _FIRST else _CLIP_FACTOR_OF_FIRST
-            self._most += factor * float(loss) / _FIRST
-        rest = means[n_first:]
-        self._n += len(rest)
-        return len(rest) > 0 and bool(rises(self._window, np.minimum(rest / self._most, 1.0)))
+        means = np.array(losses, np.float64)
+        return bool(add_losses(self._arrays, means, len(means)))
+
+    def take_found(self) -> bool:
+        """Return whether the loop has found a rise since the last call."""
+        found, self._arrays.found[0] = bool(self._arrays.found[0]), False
+        return found
 
     def restart(self) -> None:
         """Forget all losses so far."""
-        clear(self._window)
-        self._n, self._most = 0, 0.0
+        clear(self._arrays.window)
+        self._arrays.observed[0], self._arrays.most[0], self._arrays.found[0] = 0, 0.0, False
 
     def state(self) -> dict[str, Any]:
         """Return the state, for `restore`."""
-        window = save(self._window) if self._window.whole[WIDTH] else None
-        return {"observations": self._n, "most": self._most, "window": window}
+        window, observed, most, _, _ = self._arrays
+        stored = save(window) if window.whole[WIDTH] else None
+        return {"observations": int(observed[0]), "most": float(most[0]), "window": stored}
 
     def restore(self, stored: Stored) -> None:
         """Restore a stored state."""
-        self._n, self._most = stored["observations"].count(), stored["most"].number()
-        if self._most < 0:
+        most, window = stored["most"].number(), stored["window"]
+        if most < 0:
             raise stored["most"].fail("a loss, which is not negative")
-        window = stored["window"]
-        self._window = make_window() if window.is_none() else stored_window(window)
+        self._arrays.observed[0], self._arrays.most[0] = stored["observations"].count(), most
+        copy(make_window() if window.is_none() else stored_window(window), self._arrays.window)

@@ -22,6 +22,7 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.ensemble import ensemble as ensembles
 from onlineauto.engine.ensemble.ensemble import begin_again, make_ensemble
+from onlineauto.engine.event.live_config_kernels import take_losses
 from onlineauto.engine.records.search import (
     GROUP,
     NEVER,
@@ -35,7 +36,7 @@ from onlineauto.engine.records.search import (
     Tests,
 )
 from onlineauto.engine.records.task import Shape
-from onlineauto.engine.search.drift import LOOK
+from onlineauto.engine.search.drift import make_drift
 from onlineauto.engine.search.lanes import (
     Lanes,
     WaitingConfig,
@@ -122,7 +123,7 @@ def make_live(
         reversed=options.debug_reversed_learn,
         mixing=simple and predicts_with != "champion",
         mix=np.eye(1, max_live)[0],
-        schedule=make(Schedule, sizes, due=np.array([0, 0, NEVER, NEVER], np.int64)),
+        schedule=make(Schedule, sizes, due=np.array([0, 0, NEVER, NEVER, NEVER], np.int64)),
         tests=make(
             Tests,
             sizes,
@@ -137,6 +138,7 @@ def make_live(
             ),
         ),
         statistics=make(LiveStatistics, sizes, scale=make_scale(*options.rewards(), floor=options.min_prob)),
+        drift=make_drift(),
         namespaces=make_counts(np.zeros(0, bool)),
         ensemble=make_ensemble(
             max_live,
@@ -297,20 +299,15 @@ class LiveConfigs:
         self.arrays.schedule.lease[: len(leases)] = [min(lease, NEVER) for lease in leases]
         self.arrays.schedule.due[: Due.REVIEW] = fill, replaceable
 
-    def review(self, learnt: int, *, looks: bool) -> None:
-        """Set the event at which the loop stops for the next review: after `learnt` events in total."""
-        self.arrays.schedule.due[Due.REVIEW :] = min(learnt, NEVER), LOOK if looks else NEVER
+    def review(self, learnt: int, *, look: int = NEVER, stop: int = NEVER) -> None:
+        """Set after how many learnt events, and after how many losses, the loop looks for drift or stops."""
+        self.arrays.schedule.due[Due.REVIEW :] = min(learnt, NEVER), look, stop
 
     def take_losses(self) -> NDArray[np.float64]:
         """Return the champion's mean losses since the last call, over `GROUP` events each, and clear them."""
-        arrays = self.arrays
-        statistics = arrays.statistics
-        n, left = divmod(int(statistics.fresh[0]), GROUP)
-        means: NDArray[np.float64] = statistics.recent[:n] / GROUP
-        statistics.recent[0] = statistics.recent[n] if left else 0.0
-        statistics.recent[1:] = 0.0
-        statistics.fresh[0] = left
-        return means
+        statistics = self.arrays.statistics
+        losses = np.empty_like(statistics.recent)
+        return losses[: take_losses(statistics.recent, statistics.fresh, losses)]
 
     def price(self, live: int, price: float) -> None:
         """Set the gain per event that a challenger must exceed, as a part of the range."""

@@ -43,7 +43,7 @@ from onlineauto.engine.ensemble.vector_kernels import FEW
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
 from onlineauto.engine.options.registry import RunOptions, predicts_with
 from onlineauto.engine.records.loop import Cursor, LoopSignal
-from onlineauto.engine.records.search import GROUP, Tally
+from onlineauto.engine.records.search import GROUP, NEVER, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.drift import LOOK, Drift
 from onlineauto.engine.search.estimates import Estimates
@@ -162,7 +162,7 @@ class Searching:
         self.screening = Screening(layout, cells=min(learner.shape.cells, _SCREEN_CELLS))
         self.estimates = Estimates(self.live_configs, self.screening, alpha=options.automl_significance_level)
         self.n_events = self.n_switches = self.n_alarms = self._predicts_since = 0
-        self._drift, self._late = Drift(), _NO_LOSSES
+        self._drift, self._late = Drift(self.live_configs.arrays.drift), _NO_LOSSES
         self.observers = Observers()
         self.deferred: Deferred | None = None
         replayed = entries_to_replay(configuration)
@@ -390,11 +390,15 @@ class Searching:
 
     def _has_drifted(self) -> bool:
         """Return whether the champion predicts worse than before."""
-        losses = self.live_configs.take_losses()
-        if len(self._late):
-            losses, self._late = np.concatenate([self._late, losses]), _NO_LOSSES
-            self._set_leases()
-        drifted = self._rules.on_drift != "ignore" and self._drift.alarms(losses)
+        looks = self._rules.on_drift != "ignore"
+        if looks and not len(self._late):
+            drifted = self._drift.take_found()
+        else:
+            losses = np.concatenate([self._late, self.live_configs.take_losses()])
+            drifted = looks and self._drift.alarms(losses)
+            if len(self._late):
+                self._late = _NO_LOSSES
+                self._set_leases()
         self.n_alarms += drifted
         return drifted
 
@@ -482,8 +486,11 @@ class Searching:
         leases = [search.lease(live) for live in range(len(search.slots))]
         fill, replaceable = can_fill(self._rules, search), can_replace(self._rules, search)
         self.live_configs.lease(leases, fill=fill, replaceable=replaceable)
-        review = 0 if len(self._late) * GROUP >= LOOK else search.review
-        self.live_configs.review(review, looks=self._rules.on_drift != "ignore")
+        review, look = search.review, NEVER if self._rules.on_drift == "ignore" else LOOK
+        if not len(self._late):
+            self.live_configs.review(review, look=look)
+        else:
+            self.live_configs.review(0 if len(self._late) * GROUP >= LOOK else review, stop=look)
 
     def _set_prices(self, space: SearchSpace) -> None:
         """Set the gain that a challenger with more features than the champion must exceed."""

@@ -72,8 +72,14 @@ class Timed(Generic[Entry]):
     def pop(self, event_id: str) -> Entry | None:
         """Remove the entry of an id and return it, or None."""
         entry = self._entries.pop(event_id, None)
-        if entry is not None and self._queued > 2 * len(self._entries) + _SPARE:
-            self._drop_stale()
+        if entry is not None:
+            for ids, entries in self._queues.values():
+                if entries and entries[0] is entry:
+                    ids.popleft()
+                    entries.popleft()
+                    self._queued -= 1
+            if self._queued > 2 * len(self._entries) + _SPARE:
+                self._drop_stale()
         return entry
 
     def pop_due(self, now: float) -> Iterator[tuple[str, Entry]]:
