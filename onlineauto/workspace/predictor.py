@@ -56,26 +56,21 @@ class ParsingPredictor(BlockPredictor):
     """A block predictor with a parser for single events; its ``with`` block ends by adding it to `idle`."""
 
     def __init__(
-        self,
-        configuration: Configuration,
-        layout: StreamLayout,
-        *,
-        semantics: Semantics,
-        live_configs: int,
-        idle: list[ParsingPredictor] | None = None,
+        self, configuration: Configuration, layout: StreamLayout, *, semantics: Semantics, live_configs: int
     ) -> None:
         super().__init__(configuration, layout, semantics=semantics, live_configs=live_configs)
         self._configuration = configuration
         self.readers = event_readers(configuration)
-        self._idle = [] if idle is None else idle
+        self.idle: list[ParsingPredictor] = []
 
     def __enter__(self) -> Self:
         """Return this predictor, which is not in `idle`."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let the next caller use this predictor."""
-        self._idle.append(self)
+        """Let the next caller use this predictor; without a cycle of references, which would free it late."""
+        idle, self.idle = self.idle, []
+        idle.append(self)
 
     def read_by(self, configuration: Configuration) -> None:
         """Read single events with other options, of names."""
@@ -253,16 +248,14 @@ class Predictor:
         """Return an idle parser and working memory, or a new one; its ``with`` block makes it idle again."""
         idle = self._idle[use]
         try:
-            return idle.pop()
+            memory = idle.pop()
         except IndexError:
-            model = self._model
-            return ParsingPredictor(
-                self.configuration,
-                model.layout,
-                semantics=self._semantics,
-                live_configs=_lanes(model),
-                idle=idle,
+            layout, lanes = self._model.layout, _lanes(self._model)
+            memory = ParsingPredictor(
+                self.configuration, layout, semantics=self._semantics, live_configs=lanes
             )
+        memory.idle = idle
+        return memory
 
 
 _Memories = dict[str, list[ParsingPredictor]]

@@ -199,9 +199,11 @@ def test_predictors_that_share_memories_do_not_retain_an_earlier_model() -> None
     workspace.fit(EVENTS)
     predictor = workspace.predictor().like(earlier)
     del earlier
-    gc.collect()
     assert table() is None
     assert answers(predictor) == answers(workspace)
+    table = weakref.ref(predictor._model.parts.model.table)
+    del predictor
+    assert table() is None
 
 
 def test_snapshots_stay_the_same_to_the_bit_while_the_workspace_learns() -> None:
