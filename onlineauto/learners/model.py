@@ -264,8 +264,9 @@ def with_table(model: Model, table: NDArray[np.float32]) -> Model:
 def use_large_pages(model: Model) -> None:
     """Give a table pages of 2 MB, which are faster, if most of its small pages are in use anyway."""
     memory, sample = getattr(model.table.base, "obj", None), model.touched[:_SAMPLE]
-    is_small = isinstance(memory, mmap.mmap) and len(model.table) <= _LARGE
-    if is_small and _CELLS_OF_PAGE * np.count_nonzero(sample) > len(sample):
+    if not isinstance(memory, mmap.mmap) or len(model.table) > _LARGE:
+        return
+    if _CELLS_OF_PAGE * np.count_nonzero(sample) > len(sample):
         with suppress(OSError):  # the system has no such pages, or none for this process
             memory.madvise(mmap.MADV_HUGEPAGE)
             memory.madvise(_COLLAPSE)
