@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Scratch, Stream
     from onlineauto.features.slots import Slots
 
-_FEATURES = 1 << 12
+_FEATURES = 1 << 16
 _OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "explored")
 NO_AHEAD = Ahead(np.zeros(0, HANDED), np.zeros((0, 0), np.float32), np.zeros((0, 0)))
 """The arrays for an ensemble that does not follow the live configs on another thread."""
