@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
-from threading import local
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Scored(NamedTuple):
 
 
 class ParsingPredictor(BlockPredictor):
-    """A block predictor with a parser for single events; see `BlockPredictor` for the parameters."""
+    """A block predictor with a parser for single events; its ``with`` block ends by adding it to `idle`."""
 
     def __init__(
         self, configuration: Configuration, layout: StreamLayout, *, semantics: Semantics, live_configs: int
@@ -61,6 +61,16 @@ class ParsingPredictor(BlockPredictor):
         super().__init__(configuration, layout, semantics=semantics, live_configs=live_configs)
         self._configuration = configuration
         self.readers = event_readers(configuration)
+        self.idle: list[ParsingPredictor] = []
+
+    def __enter__(self) -> Self:
+        """Return this predictor, which is not in `idle`."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let the next caller use this predictor; without a cycle of references, which would free it late."""
+        idle, self.idle = self.idle, []
+        idle.append(self)
 
     def read_by(self, configuration: Configuration) -> None:
         """Read single events with other options, of names."""
@@ -110,7 +120,8 @@ class Predictor:
     r"""An immutable snapshot of a model, which predicts like the workspace at the time of the snapshot.
 
     `Workspace.predictor` creates one. Any number of threads may use it at the same time without a lock: each
-    thread has a separate parser and working memory, of about 2 MB. Predictions do not change a predictor.
+    call has a separate parser and working memory, of about 2 MB, which later calls reuse. Predictions do not
+    change a predictor.
     Creating one takes the time of copying the learnt cells.
 
     Examples
@@ -157,10 +168,10 @@ class Predictor:
         self.kind = kind_of(configuration)
         self._model, self._rules = model, rules_of(configuration)
         self._pricing: Predicting | None = None
-        self._of_thread = local() if like is None else like.memories_for(configuration, model)
+        self._idle = _no_memories() if like is None else like.memories_for(configuration, model)
 
     def __reduce__(self) -> tuple[type[Predictor], tuple[Configuration, Predicting]]:
-        """Return the constructor call for a copy, for which no thread has a working memory yet."""
+        """Return the constructor call for a copy, which has no working memory yet."""
         return Predictor, (self.configuration, self._model)
 
     def __repr__(self) -> str:
@@ -171,10 +182,17 @@ class Predictor:
         """Return this predictor with the parsers and working memories of an earlier one, which is faster."""
         return Predictor(self.configuration, self._model, like=earlier)
 
-    def memories_for(self, configuration: Configuration, model: Predicting) -> local:
-        """Return the threads' working memories if they fit a predictor of `model`, else new ones."""
-        fits = self.configuration == configuration and _lanes(self._model) == _lanes(model)
-        return self._of_thread if fits else local()
+    def memories_for(self, configuration: Configuration, model: Predicting) -> _Memories:
+        """Return the idle memories, without references to a model, if they fit `model`; else none."""
+        if self.configuration != configuration or _lanes(self._model) != _lanes(model):
+            return _no_memories()
+        for idle in self._idle.values():
+            for _ in range(len(idle)):
+                with suppress(IndexError):  # another thread has taken the last one
+                    memory = idle.pop()
+                    memory.forget()
+                    idle.insert(0, memory)
+        return self._idle
 
     def predict(self, event: OneEventLike) -> NDArray[np.float32]:
         """Predict one event, with the arguments and result of `Workspace.predict`.
@@ -184,30 +202,33 @@ class Predictor:
         InputError
             The argument is not exactly one event.
         """
-        return self._thread_state().predict_event(event, self._model)
+        with self._memory() as memory:
+            return memory.predict_event(event, self._model)
 
     def predict_texts(self, texts: Sequence[bytes]) -> list[NDArray[np.float32]] | None:
         """Predict events with actions, each a line of text, in less time than `predict` takes for each.
 
         Returns None if a line is not exactly one event; `predict` then raises an error for that line.
         """
-        return self._thread_state().predict_texts(texts, self._model)
+        with self._memory() as memory:
+            return memory.predict_texts(texts, self._model)
 
     def predict_priced(self, event: OneEventLike, prices: Sequence[float]) -> NDArray[np.float32]:
         """Predict one event with actions, like `predict`, with a price added to the cost of each action."""
         if self._pricing is None:
             check_priced(self.configuration)
             self._pricing = without_exploration(self._model)
-        state = self._thread_state("priced", self._pricing)
-        scores = state.predict_event(event, self._pricing)
-        if len(scores) != len(prices):
-            raise InputError(f"there are {len(prices)} prices for {len(scores)} actions")
-        exploration, parts = self._model.parts.task.exploration, state.learnt_parts(len(scores))
-        return priced_pmf(self.configuration, exploration, scores, prices, parts)
+        with self._memory("priced") as memory:
+            scores = memory.predict_event(event, self._pricing)
+            if len(scores) != len(prices):
+                raise InputError(f"there are {len(prices)} prices for {len(scores)} actions")
+            exploration, parts = self._model.parts.task.exploration, memory.learnt_parts(len(scores))
+            return priced_pmf(self.configuration, exploration, scores, prices, parts)
 
     def scored(self, event: OneEventLike, use: Callable[[Scored], T]) -> T:
         """Return the result of `use` for an event with the scores of its actions; see `interop.explain`."""
-        return use(self._thread_state().scored(event, self._model))
+        with self._memory() as memory:
+            return use(memory.scored(event, self._model))
 
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block; return the outcomes.
@@ -220,18 +241,29 @@ class Predictor:
         check_rules(block, self._rules)
         if not NAMES.isdisjoint(block.rules):
             follow_names(self.configuration, set(), block.rules, learns=False)
-        return self._thread_state().predict(block, self._model)
+        with self._memory() as memory:
+            return memory.predict(block, self._model)
 
-    def _thread_state(self, use: str = "asked", model: Predicting | None = None) -> ParsingPredictor:
-        """Return the parser and the working memory of this thread, for one use of the predictor."""
-        block_predictor: ParsingPredictor | None = getattr(self._of_thread, use, None)
-        if block_predictor is None:
-            model = model or self._model
-            block_predictor = ParsingPredictor(
-                self.configuration, model.layout, semantics=self._semantics, live_configs=_lanes(model)
+    def _memory(self, use: str = "asked") -> ParsingPredictor:
+        """Return an idle parser and working memory, or a new one; its ``with`` block makes it idle again."""
+        idle = self._idle[use]
+        try:
+            memory = idle.pop()
+        except IndexError:
+            layout, lanes = self._model.layout, _lanes(self._model)
+            memory = ParsingPredictor(
+                self.configuration, layout, semantics=self._semantics, live_configs=lanes
             )
-            setattr(self._of_thread, use, block_predictor)
-        return block_predictor
+        memory.idle = idle
+        return memory
+
+
+_Memories = dict[str, list[ParsingPredictor]]
+
+
+def _no_memories() -> _Memories:
+    """Return the idle memories of a predictor without any, by their use."""
+    return {"asked": [], "priced": []}
 
 
 def _lanes(model: Predicting) -> int:

@@ -8,6 +8,7 @@ import pickle
 import resource
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -188,3 +189,45 @@ def test_predictors_that_share_their_working_memory_stay_apart() -> None:
     for each in asked * 2:
         for one, other in zip(shared, apart, strict=True):
             assert one.predict(each).tolist() == other.predict(each).tolist()
+
+
+def test_predictors_that_share_memories_do_not_retain_an_earlier_model() -> None:
+    workspace = Workspace(**OPTIONS).fit(EVENTS)
+    earlier = workspace.predictor()
+    answers(earlier)
+    table = weakref.ref(earlier._model.parts.model.table)
+    workspace.fit(EVENTS)
+    predictor = workspace.predictor().like(earlier)
+    del earlier
+    assert table() is None
+    assert answers(predictor) == answers(workspace)
+    table = weakref.ref(predictor._model.parts.model.table)
+    del predictor
+    assert table() is None
+
+
+def test_snapshots_stay_the_same_to_the_bit_while_the_workspace_learns() -> None:
+    workspace = Workspace(**OPTIONS | {"squarecb": False, "softmax": True}).fit(EVENTS[:3])
+    taken: list[tuple[Predictor, list[bytes]]] = []
+    wrong: list[int] = []
+    ended = threading.Event()
+
+    def ask() -> None:
+        while not ended.is_set():
+            wrong.extend(n for n, (predictor, expected) in enumerate(taken) if answers(predictor) != expected)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for step in range(5):
+        for text in EVENTS[10 * step : 10 * (step + 1)]:
+            workspace.learn(text)
+        workspace.fit(EVENTS[10 * step : 10 * (step + 3)])
+        predictor = workspace.predictor()
+        taken.append((predictor.like(taken[-1][0]) if taken else predictor, answers(workspace)))
+    ended.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert all(answers(predictor) == expected for predictor, expected in taken)
+    assert len({tuple(expected) for _, expected in taken}) == len(taken)

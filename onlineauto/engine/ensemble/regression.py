@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from onlineauto.engine.ensemble.least_squares_kernels import (
 from onlineauto.engine.ensemble.member import TOGETHER, Member, Work
 from onlineauto.engine.ensemble.regression_kernels import EACH, KEEPS, times_taken
 from onlineauto.engine.ensemble.wave_kernels import WAVES, WAVY_SPREAD, Basis
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_NUMBERS, Known
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.state.schema import (
     between,
     counts,
@@ -219,17 +220,16 @@ def _after_waiting(
     return weights, spread
 
 
-_SEED = 20_261_122
+_WAVES = Path(__file__).with_name("waves.bin")
+"""Draws of NumPy's `Generator`, see `tests/naive`; other versions may draw other numbers."""
 
 
 @cache
 def make_basis() -> Basis:
-    """Return the frequencies of up to `MOST_NUMBERS` numbers or `MOST_ACTIONS` actions, and the phases."""
-    draw = np.random.Generator(np.random.PCG64(_SEED))
-    of_numbers = draw.standard_normal(MOST_NUMBERS * WAVES)
-    phase = draw.uniform(0.0, 2.0 * np.pi, WAVES)
-    others = draw.standard_normal(max(MOST_ACTIONS - MOST_NUMBERS, 0) * WAVES)
-    return Basis(np.append(of_numbers, others).astype(np.float32), phase)
+    """Return the frequencies of up to `MOST_ACTIONS` numbers or actions, and the phases."""
+    content, n = _WAVES.read_bytes(), MOST_ACTIONS * WAVES
+    frequency, phase = np.frombuffer(content, "<f4", n), np.frombuffer(content, "<f8", WAVES, 4 * n)
+    return Basis(frequency.astype(np.float32), phase.astype(np.float64))
 
 
 class RegressionMember(Member):

@@ -72,6 +72,11 @@ class BlockPredictor:
         """Return the attributes of a copy, without those that contain addresses of arrays."""
         return vars(self) | {"_one": None}
 
+    def forget(self) -> None:
+        """Release the model of the last prediction, so that it does not stay in memory."""
+        self._one = None
+        self._memory.forget()
+
     def predict(self, block: Block, model: Predicting) -> Outcomes:
         """Predict the events of a block with a model and return the outcomes."""
         if self._lags:

@@ -16,6 +16,7 @@ from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.stream.event_readers import SlotFinder
 from onlineauto.features.records import make_stream
+from onlineauto.learners.model import use_large_pages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -273,6 +274,7 @@ class BlockRunner:
             rows = done if slots is None else len(slots)
             block, held_out = block.head(done), held_out[:rows]
             results = results._replace(rows=results.rows[:rows])
+        use_large_pages(self._learner.model)
         if layout.lags and adds:
             layout.lags.add(block, held_out)
         return make_outcomes(block, held_out, results, simple=task.shape == Shape.SIMPLE, slots=slots)

@@ -184,6 +184,10 @@ class WorkingMemory:
         """Return the attributes of a copy, without addresses of arrays and of this process's code."""
         return vars(self) | {"_context": None, "_units": None, "_sizes": None, "_block": None, "_used": ()}
 
+    def forget(self) -> None:
+        """Release the model and the block of the last context."""
+        vars(self).update(self.__getstate__(), _units=self._units)
+
     def open_block(self, layout: StreamLayout, block: Block) -> None:
         """Enlarge the scratch to the needs of a block's events."""
         self._scratch = enough_scratch(self._scratch, layout, block)

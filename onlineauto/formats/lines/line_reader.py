@@ -165,6 +165,10 @@ _MOST = 1 << 16
 """Maximum size of a text for which records are allocated in advance for any content."""
 
 
+_LEAST = 1 << 13
+"""Minimum size of the buffer for a text; readers of single events have this size."""
+
+
 class _Kernels(NamedTuple):
     """The kernels that read single events, bound to the records of a reader."""
 
@@ -206,8 +210,10 @@ class LineReader(RecordReader, ABC):
         self._bytes = as_byte_source(source, name=name)
         self.name = self._bytes.name
         self._turn = SingleCaller(self.name)
-        self._text_bytes = block_bytes
-        super().__init__(self._complete(rules), np.empty(self._size_for(block_bytes), np.uint8))
+        # Twice the size, so that the first read is not followed by one into a full buffer.
+        known = max(2 * len(source), _LEAST) if isinstance(source, bytes) else block_bytes
+        self._text_bytes = min(block_bytes, known)
+        super().__init__(self._complete(rules), np.empty(self._size_for(self._text_bytes), np.uint8))
 
     @property
     def _unit(self) -> Literal["line", "event"]:

@@ -132,7 +132,7 @@ class Front:
         self._latest = self.clock()  # the time of the latest record, or of this start
         self._namespaces = set(namespaces if limits.only is None else limits.only)
         self._lock = threading.Lock()
-        self._last: Ranking | None = None
+        self._last: tuple[RankRequest, bytes, str] | None = None  # not its model, which may be replaced
         self._costs = DecisionCosts(log, join)
         self._commit = GroupCommit(log, deliver=deliver)
         self.canary: Published | None = None
@@ -165,21 +165,23 @@ class Front:
         _step(self._choose, rankings)
         with self._lock:
             _step(self._log, rankings)
-        self._last = next((ranking for ranking in reversed(rankings) if ranking.error is None), self._last)
+        if (last := next((one for one in reversed(rankings) if one.error is None), None)) is not None:
+            self._last = last.request, last.context, last.arm
         return [ranking.answer if ranking.error is None else ranking.error for ranking in rankings]
 
     def explain(self) -> dict[str, Any]:
-        """Return which features and members moved the predicted rewards of the latest decision."""
-        last = self._last
-        if last is None:
+        """Return which features and members move the rewards that the model predicts for the latest event."""
+        if self._last is None:
             raise RefusedError("no decision was made since the start", status=404)
+        (request, context, arm), canary = self._last, self.canary
+        published = canary if arm == CANARY and canary is not None else self.published
         try:
-            explanation = as_rewards(explain(last.published.predictor, _HEAD + last.context + b"}\n"))
+            explanation = as_rewards(explain(published.predictor, _HEAD + context + b"}\n"))
         except OptionError as error:
             raise RefusedError(str(error), status=404) from None
-        for row, name in zip(explanation["actions"], last.request.ids, strict=True):
+        for row, name in zip(explanation["actions"], request.ids, strict=True):
             row["action_id"] = name
-        return {"event_id": last.request.event_id, "model": last.published.name} | explanation
+        return {"event_id": request.event_id, "model": published.name} | explanation
 
     def check(self, request: RankRequest) -> None:
         """Check that a request can be answered."""
