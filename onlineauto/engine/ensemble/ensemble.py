@@ -185,13 +185,19 @@ def _indices(ensemble: Ensemble, at: int) -> list[int]:
 
 
 def exchange(ensemble: Ensemble, live: int, other: int = 0) -> None:
-    """Exchange the weights of live config `live` and of an `other` one, by default the champion."""
+    """Exchange the weights of live config `live` and of an `other` one, by default the champion.
+
+    A new champion of bandits has at least the weight of the former one, since with many actions weights are
+    learnt so slowly that a proven config would hardly count.
+    """
     if not ensemble.on:
         return
     one, two = _indices(ensemble, live), _indices(ensemble, other)
     if not ensemble.n_levels and 0 in (live, other):
         _complete_champion(ensemble)
-    for array in (ensemble.weights, ensemble.spread, ensemble.spread.T):
+    weights = ensemble.weights
+    keeps = ensemble.n_levels > 0 and other == 0 and weights[live] < weights[0]
+    for array in (*(() if keeps else (weights,)), ensemble.spread, ensemble.spread.T):
         array[two + one] = array[one + two]
     _reduce_champion(ensemble)
 
