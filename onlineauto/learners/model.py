@@ -261,12 +261,19 @@ def with_table(model: Model, table: NDArray[np.float32]) -> Model:
     return model._replace(table=table, weights=views.weights, statistics=views.statistics, rows=views.rows)
 
 
+class _Memory(mmap.mmap):
+    """Memory of a table, and whether large pages were asked for."""
+
+    asked = False
+
+
 def use_large_pages(model: Model) -> None:
     """Give a table pages of 2 MB, which are faster, if most of its small pages are in use anyway."""
     memory, sample = getattr(model.table.base, "obj", None), model.touched[:_SAMPLE]
-    if not isinstance(memory, mmap.mmap) or len(model.table) > _LARGE:
+    if not isinstance(memory, _Memory) or memory.asked or len(model.table) > _LARGE:
         return
     if _CELLS_OF_PAGE * np.count_nonzero(sample) > len(sample):
+        memory.asked = True
         with suppress(OSError):  # the system has no such pages, or none for this process
             memory.madvise(mmap.MADV_HUGEPAGE)
             memory.madvise(_COLLAPSE)
@@ -275,7 +282,7 @@ def use_large_pages(model: Model) -> None:
 def _zeros(n: int) -> NDArray[np.float32]:
     """Return `n` zeros aligned to a cache line; small pages leave untouched cells without memory."""
     if n > _MEDIUM and hasattr(mmap, "MADV_NOHUGEPAGE"):
-        memory = mmap.mmap(-1, 4 * n, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # not shared with forks
+        memory = _Memory(-1, 4 * n, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # not shared with forks
         memory.madvise(mmap.MADV_NOHUGEPAGE)
         return np.frombuffer(memory, np.float32)
     column = np.zeros(n + _LINE, np.float32)
