@@ -132,15 +132,17 @@ def test_change_of_champion_resets_the_test_of_the_ensemble() -> None:
     assert workspace.searching.live_configs.state()["ensemble"]["tests"] == 1 + len(changes)
 
 
-def test_weights_of_the_ensemble_follow_the_two_live_configs_that_remain() -> None:
+@pytest.mark.parametrize(("former", "challenger"), [(0.2, 0.6), (0.5, 0.3)])
+def test_a_new_champion_has_at_least_the_weight_of_the_former_one(former: float, challenger: float) -> None:
     ensemble = make_ensemble(
         4, on=True, simple=False, members=(), cells=0, configuration=REGISTRY.from_keywords()
     )
-    ensemble.weights[:] = [0.5, 0.1, 0.3, 0.05, 0.7, 0.5, 0.1, 0.3, 0.05]
+    ensemble.weights[:] = [*(weights := [former, 0.1, challenger, 0.05]), 0.7, *weights]
     ensemble.spread[:] = np.diag([1.0, 1.1, 1.2, 1.3, 0.9, 1.0, 1.1, 1.2, 1.3])
     promote(ensemble, 2, 4)
     one, levels = ensemble.weights[:4], ensemble.weights[5:]
-    np.testing.assert_allclose([one, levels], [[0.3 + 0.1 + 0.05, 0.5, 0.0, 0.0]] * 2)
+    more, less = max(former, challenger), min(former, challenger)
+    np.testing.assert_allclose([one, levels], [[more + 0.1 + 0.05, less, 0.0, 0.0]] * 2)
     spread, new = np.diag(ensemble.spread), new_variance(ensemble)
     np.testing.assert_allclose([spread[:4], spread[5:]], [[1.2, 1.0, new, new]] * 2)
     assert (ensemble.weights[4], spread[4]) == (0.7, 0.9)

@@ -264,7 +264,7 @@ def test_inspect_displays_the_weights_of_the_ensemble(
     workspace.save(tmp_path / "its.model")
     assert main(["inspect", str(tmp_path / "its.model")]) == 0
     printed = capsys.readouterr().out
-    assert re.search(rf"crosses in pairs +{pairs['weight']:.3f} +{pairs['price']:.1f}\n", printed)
+    assert re.search(rf"crosses in pairs +{pairs['weight']:.3f} +{pairs['price']:.2f}\n", printed)
     words = Workspace(**BANDIT | {"members": "waves"}).fit(b"shared |a x\n0:0:0.5 |b y\n|b z\n\n")
     assert [each["weight"] for each in inspection(words, names={})["ensemble"][-2:-1]] == [None]
     assert inspection(workspace.fork(predict_with="champion"), names={})["ensemble"] == []
