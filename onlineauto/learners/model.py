@@ -283,7 +283,8 @@ def _zeros(n: int) -> NDArray[np.float32]:
     """Return `n` zeros aligned to a cache line; small pages leave untouched cells without memory."""
     if n > _MEDIUM and hasattr(mmap, "MADV_NOHUGEPAGE"):
         memory = _Memory(-1, 4 * n, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # not shared with forks
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        with suppress(OSError):  # the system has no large pages
+            memory.madvise(mmap.MADV_NOHUGEPAGE)
         return np.frombuffer(memory, np.float32)
     column = np.zeros(n + _LINE, np.float32)
     begin = -(column.ctypes.data // column.itemsize) % _LINE

@@ -183,16 +183,16 @@ class Predictor:
         return Predictor(self.configuration, self._model, like=earlier)
 
     def memories_for(self, configuration: Configuration, model: Predicting) -> _Memories:
-        """Return the idle memories, without references to a model, if they fit `model`; else none."""
-        if self.configuration != configuration or _lanes(self._model) != _lanes(model):
-            return _no_memories()
-        for idle in self._idle.values():
-            for _ in range(len(idle)):
+        """Take the idle memories, without references to a model, for a predictor of `model` if they fit."""
+        taken = _no_memories()
+        if self.configuration == configuration and _lanes(self._model) == _lanes(model):
+            for use, idle in self._idle.items():
                 with suppress(IndexError):  # another thread has taken the last one
-                    memory = idle.pop()
-                    memory.forget()
-                    idle.insert(0, memory)
-        return self._idle
+                    while idle:
+                        memory = idle.pop()
+                        memory.forget()
+                        taken[use].append(memory)
+        return taken
 
     def predict(self, event: OneEventLike) -> NDArray[np.float32]:
         """Predict one event, with the arguments and result of `Workspace.predict`.

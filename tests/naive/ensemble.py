@@ -161,12 +161,14 @@ class Ensemble:
         order = list(range(len(self.squares.weights)))
         for first in self.firsts:
             order[first], order[first + live] = first + live, first
+        keeps = not self.single and self.squares.weights[live] < self.squares.weights[0]
         change = np.eye(len(self.squares.weights))
         if self.single:  # the champion's weight is what the others leave of 1
             spread = self.squares.spread
             learnt = [at for at in range(1, self.n - 1) if np.count_nonzero(spread[at]) > 1]
             change[0] = [-1.0 if at in learnt else 0.0 for at in range(len(change))]
-        self.squares.weights = self.squares.weights[order]
+        if not keeps:
+            self.squares.weights = self.squares.weights[order]
         self.squares.spread = (change @ self.squares.spread @ change.T)[np.ix_(order, order)]
         self.trust_champion()
         self.test_anew()

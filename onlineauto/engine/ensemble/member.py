@@ -325,11 +325,10 @@ class Member(EnsembleLearner):
 
     @abstractmethod
     def prices(self, work: Work) -> Sequence[float]:
-        """Return the work of each score: the number of weights that are touched for an event.
+        """Return the work of each score, which `calibration` turns into its price.
 
-        The champion touches a weight for each feature and product of each action. Work is counted and not
-        measured by a clock, so that decisions are reproducible; `calibration` turns it into processor time.
-        Matrices are added up row by row, so that `TOGETHER` entries count as one weight.
+        It is the number of weights that are touched for an event: counted, not measured by a clock, so that
+        decisions are reproducible. Matrices are added up row by row, so that `TOGETHER` entries count as one.
         """
 
     def to_predict(self, state: Any) -> Any:

@@ -51,6 +51,7 @@ from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND
 from onlineauto.estimators.paired_kernels import BETTER, level
 from onlineauto.estimators.robust_kernels import Test
 from onlineauto.estimators.scale_kernels import HIGH, LOW, make_scale
+from onlineauto.jit import prepare
 from onlineauto.learners.loss_kernels import MTR
 from onlineauto.state.schema import copy, make, put, read, save, take
 from onlineauto.state.stored import MOST
@@ -206,8 +207,10 @@ class LiveConfigs:
         return len(self.arrays.schedule.lease)
 
     def prepare(self, model: Model) -> None:
-        """Compile or load the machine code that moves weights and penalties."""
+        """Compile or load the machine code that moves weights, penalties and losses."""
         self._lanes.prepare(model)
+        statistics = self.arrays.statistics
+        prepare(take_losses, statistics.recent, statistics.fresh, np.empty_like(statistics.recent))
         if self._control.keeps_waiting_weights:
             prepare_waiting(model, self._unlearnt)
 

@@ -479,7 +479,7 @@ class Handlers(FrontHandlers):
             )
 
     async def explanation(self, _request: Request) -> Reply:
-        """Explain the scores of the latest decision; see `onlineauto.interop.explanation`."""
+        """Explain the scores of the latest event by today's model; see `onlineauto.interop.explanation`."""
         return Reply.json(await asyncio.to_thread(self.loop.explain))
 
     async def ready(self, _request: Request) -> Reply:

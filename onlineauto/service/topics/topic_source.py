@@ -95,7 +95,9 @@ class _Message(msgspec.Struct, gc=False):
     event_id: str = msgspec.field(name="EventId", default="")
     reward: float | None = msgspec.field(name="RewardValue", default=None)
     key: str = msgspec.field(name="RewardId", default="")
-    ranked: tuple[int, ...] = msgspec.field(name="a", default=())
+    ranked: tuple[Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)], ...] = msgspec.field(
+        name="a", default=()
+    )
     probabilities: tuple[float, ...] = msgspec.field(name="p", default=())
     source: str = msgspec.field(name="Source", default="")
     behind: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)] = msgspec.field(name="Behind", default=0)

@@ -38,6 +38,12 @@ def test_a_decision_stored_without_its_label_gets_it() -> None:
     assert msgspec.json.decode(lines[0])["_label_cost"] == -0.5
 
 
+@pytest.mark.parametrize("action", [b"0", b"18446744073709551616"])
+def test_a_decision_with_an_impossible_action_is_rejected(action: bytes) -> None:
+    with pytest.raises(InputError, match="not a decision"):
+        _taken(0, _DECISION.replace(b"[2,1]", b"[%b,1]" % action), 1.0)
+
+
 @pytest.mark.parametrize("name", [b"\xff", b"\\ud800"])
 def test_a_labelled_decision_with_a_name_that_is_no_text_is_rejected(name: bytes) -> None:
     line = _DECISION[:-1] + b',"_label_cost":-1,"' + name + b'":1}'
