@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 N = 24
 WIDE = 2
 """Number of stakes above ¾, whose losses are limited event by event."""
-STAKES = 0.75 * 1.6 ** (WIDE - np.arange(float(N)))
+STAKES = np.array([0.75 * 1.6 ** (WIDE - n) for n in range(N)])  # powers by NumPy depend on the processor
 WITHIN = 1.6**-WIDE
 """Makes the largest stake ¾."""
 FIRST_RESTART = 1024.0
@@ -50,7 +50,7 @@ FIRST_RESTART = 1024.0
 
 def shares(ratio: float) -> Capital:
     """Parts of the capital, the one of the largest stake first."""
-    powers = ratio ** np.arange(float(N))
+    powers = np.array([ratio**n for n in range(N)])
     return np.asarray(powers / powers.sum())
 
 

@@ -30,8 +30,8 @@ LEANING = 0.25
 HIGHEST_PRICE = 0.24
 
 LARGEST = 0.75
-STAKES = (LARGEST * 1.6 ** -np.arange(48.0)).tolist()
-LOG_SHARES = (-np.log((np.arange(48.0) + 1.0) * (np.arange(48.0) + 2.0))).tolist()
+STAKES = [LARGEST * 1.6**-i for i in range(48)]
+LOG_SHARES = [-math.log((i + 1.0) * (i + 2.0)) for i in range(48)]
 GAIN, GAIN_SQUARES, LOSS, LOSS_SQUARES = range(4)
 
 
