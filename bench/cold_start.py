@@ -14,16 +14,14 @@ events with a full cache, *library* five events with kernels compiled ahead of t
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from bench import kit
+from bench.speed.process import started
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 _SEARCH = ("--cb_explore_adf", "--automl", "--epsilon", "0.1")
@@ -46,7 +44,6 @@ exec(body(160), names)
 numba.njit(names["f"])(numpy.ones(160))
 """
 IMPORTED = """
-import sys
 from onlineauto.cli.main import main
 code = main(sys.argv[1:])
 print(int("numba" in sys.modules), int("llvmlite" in sys.modules))
@@ -66,19 +63,10 @@ class Cost(NamedTuple):
 def cost_of(words: Sequence[str], *, cache: Path, **environment: str) -> Cost:
     """Run a process to its end and return what it took."""
     variables = os.environ | {"ONLINEAUTO_CACHE_DIR": str(cache), "PYTHONPATH": str(REPOSITORY)} | environment
-    begin = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(
-            [sys.executable, *words], cwd=REPOSITORY, env=variables, stdout=output, stderr=subprocess.DEVNULL
-        )
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise RuntimeError(f"{' '.join(words[-3:])} ended with {process.returncode}")
-        output.seek(0)
-        unit = 1 if sys.platform == "darwin" else 1024
-        seconds, wall = used.ru_utime + used.ru_stime, time.perf_counter() - begin
-        return Cost(seconds, wall, used.ru_maxrss * unit / 1e6, output.read())
+    done = started(words, environment=variables, cwd=REPOSITORY)
+    if done["code"]:
+        raise RuntimeError(f"{' '.join(words[-3:])} ended with {done['code']}")
+    return Cost(done["cpu"], done["seconds"], done["peak_mb"], done["output"])
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from datasets.generate import write
 
@@ -23,26 +24,29 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
 _RUN = """
 import json, resource, subprocess, sys, time
 begin = time.perf_counter()
-code = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                      stderr=subprocess.DEVNULL).returncode
-seconds = time.perf_counter() - begin
-peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-print(json.dumps({"code": code, "seconds": seconds, "peak_mb": peak / 1e6}))
+done = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                      stderr=subprocess.DEVNULL, encoding="utf-8")
+seconds, used = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+print(json.dumps({"code": done.returncode, "seconds": seconds, "cpu": used.ru_utime + used.ru_stime,
+                  "peak_mb": peak, "output": done.stdout}))
 """
 """Starts a process from a small one: a large parent would count into the peak of its child."""
 
 
-def run(flags: Sequence[str], *, environment: Mapping[str, str] | None = None) -> dict[str, float]:
-    """Run ``onlineauto`` with some words; its exit code, seconds and peak memory in MB (10^6 bytes)."""
-    done = subprocess.run(
-        [sys.executable, "-c", _RUN, sys.executable, "-m", "onlineauto", *flags],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
-    )
-    numbers: dict[str, float] = json.loads(done.stdout)
+def started(
+    words: Sequence[str], *, environment: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> dict[str, Any]:
+    """Run Python with some words; return its code, seconds, CPU seconds, peak in 10^6 bytes, and output."""
+    command = [sys.executable, "-c", _RUN, sys.executable, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=cwd)
+    numbers: dict[str, Any] = json.loads(done.stdout)
     return numbers
+
+
+def run(flags: Sequence[str], *, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Run ``onlineauto`` with some words, like `started`."""
+    return started(["-m", "onlineauto", *flags], environment=environment)
 
 
 def cold(*, events: int = 64) -> dict[str, float]:
