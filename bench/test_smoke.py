@@ -53,7 +53,8 @@ def document_of(main: Callable[[Sequence[str]], Any], path: Path, *words: str) -
 def peak_mb(path: Path, events: int) -> float:
     """Return the peak memory of learning events; the first run of all compiles what is not compiled yet."""
     write(path, kind="narrow", events=events)
-    return run(["learn", "--cb_explore_adf", "--quiet", "-d", str(path)])["peak_mb"]
+    peak: float = run(["learn", "--cb_explore_adf", "--quiet", "-d", str(path)])["peak_mb"]
+    return peak
 
 
 def test_partitions(tmp_path: Path) -> None:
