@@ -196,8 +196,9 @@ def exchange(ensemble: Ensemble, live: int, other: int = 0) -> None:
     if not ensemble.n_levels and 0 in (live, other):
         _complete_champion(ensemble)
     weights = ensemble.weights
-    keeps = ensemble.n_levels > 0 and other == 0 and weights[live] < weights[0]
-    for array in (*(() if keeps else (weights,)), ensemble.spread, ensemble.spread.T):
+    if not (ensemble.n_levels and other == 0 and weights[live] < weights[0]):
+        weights[two + one] = weights[one + two]
+    for array in (ensemble.spread, ensemble.spread.T):
         array[two + one] = array[one + two]
     _reduce_champion(ensemble)
 

@@ -129,7 +129,7 @@ class Timed(Generic[Entry]):
         first, self.earliest = None, math.inf
         for wait in sorted(self._queues) if len(self._queues) > 1 else list(self._queues):
             ids, entries = self._queues[wait]
-            while ids and (ids[0] not in self._entries or not self._is_current(ids[0], entries[0])):
+            while ids and not self._is_current(ids[0], entries[0]):
                 ids.popleft()
                 entries.popleft()
                 self._queued -= 1
@@ -141,8 +141,10 @@ class Timed(Generic[Entry]):
 
     def _is_current(self, event_id: str, entry: Entry) -> bool:
         """Return whether a queued entry is still the entry of its id, which may have been added again."""
-        current = self._entries[event_id]
-        return current is entry or self._deadline_of(current) == self._deadline_of(entry)
+        current = self._entries.get(event_id)
+        return current is entry or (
+            current is not None and self._deadline_of(current) == self._deadline_of(entry)
+        )
 
     def _drop_stale(self) -> None:
         """Rebuild the queues without removed entries."""
@@ -151,7 +153,7 @@ class Timed(Generic[Entry]):
             current = {
                 event_id: entry
                 for event_id, entry in zip(ids, entries, strict=True)
-                if event_id in self._entries and event_id not in seen and self._is_current(event_id, entry)
+                if event_id not in seen and self._is_current(event_id, entry)
             }
             seen.update(current)
             self._queues[wait] = deque(current), deque(current.values())
