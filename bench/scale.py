@@ -1,11 +1,12 @@
-"""Learning in partitions: speed with threads here, and a simulation of more workers that receive messages.
+"""Learning in partitions: speed with threads here, and a simulation of more workers.
 
 ``python -m bench.scale`` learns a generated stream of 8 actions with the single learner and with 1, 2
 and 4 workers, and prints events per second of wall clock and of CPU. Then it measures what the parts of a
-round cost actors, with ``--partitions`` and ``--servers``, and replays these costs for one worker for each
-partition. The simulation is no measurement: it assumes that cores do not slow each other down, and that a
-machine's messages cost what they cost here. Servers take turns with workers, so they need no cores of their
-own.
+round cost, with ``--partitions``, as threads of one process and as actors with ``--servers``, and replays
+these costs for one worker for each partition. Efficiency is the share of a round in which all workers learn
+events. The simulation is no measurement: it assumes that cores do not slow each other down, that a machine's
+messages cost what they cost here, and that no new member is on trial. Servers take turns with workers, so
+they need no cores of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +27,9 @@ from datasets.generate import write
 from onlineauto import Workspace
 from onlineauto.cluster.partitions.coordinator import Coordinator, RoundSchedule
 from onlineauto.cluster.partitions.messages import Chunk, pack, unpack
-from onlineauto.cluster.partitions.pool import CrewPool, RemoteServer, RemoteWorker
+from onlineauto.cluster.partitions.pool import CrewPool, RemoteServer, RemoteWorker, ThreadPool
 from onlineauto.cluster.partitions.run import PartitionedRun
-from onlineauto.cluster.partitions.worker import ChunkEnd
+from onlineauto.cluster.partitions.worker import ChunkEnd, Worker, one_blas_thread
 from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.workspace.run import Run
 
@@ -43,7 +44,6 @@ class Speed:
     wall: float
     cpu: float
     loss: float
-    later: float  # CPU seconds of an event after the first ones, which every learner learns alone
 
 
 class Costs(NamedTuple):
@@ -56,7 +56,7 @@ class Costs(NamedTuple):
     counts: float  # of the coordinator, for each chunk: count its events
     head: float  # of the coordinator, for each round: learn the first events
     round: float  # of the coordinator, for each round: all the rest
-    share: float  # of the server that merges longest, for each round
+    share: float  # of the server or thread that merges longest, for each round
 
     @property
     def coordinator(self) -> float:
@@ -68,25 +68,19 @@ def measure(path: Path, workers: int) -> Speed:
     """Return the speed of learning a file, with 0 workers that of the single learner."""
     wall, cpu = time.perf_counter(), time.process_time()
     losses, events = 0.0, 0
-    alone = 0, 0.0
     workspace = Workspace(**OPTIONS)
     run = PartitionedRun(workspace, path, workers=workers) if workers else Run(workspace, path)
     with run if isinstance(run, PartitionedRun) else nullcontext():
         for block, outcomes in run:
             events, losses = events + len(block), losses + float(outcomes.loss.sum(dtype=np.float64))
-            if not alone[0] and events >= RoundSchedule().alone:
-                alone = events, time.process_time()
-    own = time.process_time()
-    seconds = own - cpu
-    later = (own - alone[1]) / (events - alone[0]) if 0 < alone[0] < events else seconds / events
-    return Speed(events, time.perf_counter() - wall, seconds, losses / events, later)
+    return Speed(events, time.perf_counter() - wall, time.process_time() - cpu, losses / events)
 
 
 class _Timer:
-    """Adds up the CPU seconds of the calls of a method."""
+    """Keeps the events and CPU seconds of the calls of a method that takes a block or its outcomes last."""
 
     def __init__(self, owner: object, name: str) -> None:
-        self.seconds: list[float] = []
+        self.calls: list[tuple[int, float]] = []
         self._owner, self._name, self._method = owner, name, getattr(owner, name)
         setattr(owner, name, self._timed(self._method))
 
@@ -96,7 +90,7 @@ class _Timer:
             try:
                 return method(*arguments, **keywords)
             finally:
-                self.seconds.append(time.process_time() - begin)
+                self.calls.append((len(arguments[-1]), time.process_time() - begin))
 
         return call
 
@@ -207,25 +201,80 @@ class _NodePool(CrewPool[_Node, bytes]):
         return answer, results
 
 
-def measure_costs(path: Path, *, schedule: RoundSchedule, partitions: int, servers: int = 0) -> Costs:
-    """Return the costs of the parts of a round, measured in this process."""
+class _OneThread(ThreadPool):
+    """The workers of a `ThreadPool`, which learn and merge one after the other, and are measured."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.rounds: list[_Round] = []
+        self._coordinated = self._looked = 0.0
+        self._chunks: list[tuple[int, float]] = []
+
+    def learn(self, coordinator: Coordinator, chunks: Sequence[Chunk]) -> list[ChunkEnd]:
+        """Return the ends of the chunks, each of a worker of its own."""
+        workspace, workers = coordinator.workspace, self._workers
+        begin = time.process_time()
+        base = coordinator.shared_base()
+        based = time.process_time()
+        coordinator.look_ahead()
+        self._coordinated, self._looked = based - begin, time.process_time() - based
+        workers.extend(Worker(workspace.configuration, workspace) for _ in chunks[len(workers) :])
+        ends = []
+        self._chunks = []
+        with one_blas_thread():
+            for worker, chunk in zip(workers, chunks, strict=False):
+                begin = time.process_time()
+                worker.adopt(base)
+                ends.append(worker.learn(chunk.block, chunk.seed))
+                self._chunks.append((len(chunk.block), time.process_time() - begin))
+        return ends
+
+    def merge(
+        self,
+        coordinator: Coordinator,
+        ends: Sequence[ChunkEnd],
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Merge the ends; `meanwhile` is measured separately."""
+        members: list[float] = []
+
+        def each(merge: Callable[..., Any], *columns: Iterable[Any]) -> Iterator[Any]:
+            for arguments in zip(*columns, strict=True):
+                begin = time.process_time()
+                yield merge(*arguments)
+                members.append(time.process_time() - begin)
+
+        begin = time.process_time()
+        coordinator.merge(ends, each)
+        seconds = time.process_time() - begin + self._coordinated - sum(members)
+        meanwhile()
+        longest = max(sum(members) / len(ends), *members, 0.0)
+        self.rounds.append(_Round(self._chunks, longest, seconds, self._looked))
+
+
+def measure_costs(
+    path: Path, *, schedule: RoundSchedule, partitions: int, servers: int | None = None
+) -> Costs:
+    """Return the costs of the parts of a round, measured in this process; without `servers`, of threads."""
     run = PartitionedRun(Workspace(**OPTIONS), path, partitions=partitions, schedule=schedule)
-    run.pool = pool = _NodePool(run.workspace.configuration.command(kept=True), servers)
-    of_heads, counts = _Timer(run.workspace, "learn_block"), _Timer(ProgressTable, "update")
-    sizes = [len(block) for block, _ in run]
-    events, counted = sum(sizes), [*zip(sizes, counts.seconds, strict=True)]
-    for timer in (of_heads, counts):
+    pool: _OneThread | _NodePool = _OneThread()
+    if servers is not None:
+        pool = _NodePool(run.workspace.configuration.command(kept=True), servers)
+    run.pool = pool
+    heads, counts = _Timer(run.workspace, "learn_block"), _Timer(ProgressTable, "update")
+    events = sum(len(block) for block, _ in run)
+    for timer in (heads, counts):
         timer.restore()
-    rounds = pool.rounds[2:]  # workers and servers adopt the full base in the first
+    rounds = pool.rounds[len(pool.rounds) // 2 :]  # those before are short, or begin with whole models
     of_chunk, of_event = _line([chunk for each in rounds for chunk in each.chunks])
-    of_counts, of_counted = _line(counted)
+    of_counts, of_counted = _line(counts.calls)
     return Costs(
         event=of_event,
         chunk=of_chunk,
         found=sum(each.looked for each in pool.rounds) / events,
         counted=of_counted,
         counts=of_counts,
-        head=float(np.median(of_heads.seconds[1:])),
+        head=float(np.median([seconds for n, seconds in heads.calls if n <= schedule.head])),
         round=float(np.mean([each.coordinator for each in rounds])),
         share=float(np.mean([each.share for each in rounds])),
     )
@@ -269,7 +318,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"| {name} | {speed.events / speed.wall:,.0f} | {speed.events / speed.cpu:,.0f} "
                 f"| {1e6 * speed.cpu / speed.events:.1f} µs, {ratio:.2f}x | {speed.loss:.5f} |"
             )
-        longest, one = RoundSchedule().longest, 1.0 / single.later
+        longest = RoundSchedule().longest
         print("\nCosts of a round in ms of CPU time, and a simulation of as many workers as chunks\n")
         head = ["chunks", "servers", "coordinator", "longest server", "worker", "events/s", "efficiency"]
         print(kit.table(head))
@@ -278,14 +327,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 path, schedule=RoundSchedule(), partitions=partitions, servers=servers
             )
             for partitions in given.partitions
-            for servers in given.servers
+            for servers in (None, *given.servers)
         }
-        event = float(np.median([costs.event for costs in measured.values()]))  # servers do not affect it
         for (partitions, servers), costs in measured.items():
-            rate = simulate(costs._replace(event=event), partitions, events=longest * partitions)
+            rate = simulate(costs, partitions, events=longest * partitions)
             print(
-                f"| {partitions} | {servers} | {1e3 * costs.coordinator:.1f} | {1e3 * costs.share:.1f} "
-                f"| {1e3 * costs.chunk:.1f} | {rate:,.0f} | {rate / partitions / one:.2f} |"
+                f"| {partitions} | {'threads' if servers is None else servers} "
+                f"| {1e3 * costs.coordinator:.1f} | {1e3 * costs.share:.1f} "
+                f"| {1e3 * costs.chunk:.1f} | {rate:,.0f} | {rate * costs.event / partitions:.2f} |"
             )
     return 0
 

@@ -63,7 +63,10 @@ def test_partitions(tmp_path: Path) -> None:
     single, workers = scale.measure(path, 0), scale.measure(path, 1)
     assert (single.events, single.loss) == (workers.events, workers.loss)  # so few events are learnt alone
     schedule = RoundSchedule(alone=256, head=8, shortest=256, longest=128)
-    assert scale.measure_costs(path, schedule=schedule, partitions=2, servers=2).share > 0
+    for servers in (None, 2):
+        costs = scale.measure_costs(path, schedule=schedule, partitions=2, servers=servers)
+        assert costs.share > 0
+        assert scale.simulate(costs, 2, events=256) * costs.event / 2 < 1  # the efficiency
     truth = partitions.write_stream(path, 2, 1500, changes=False)
     one, several = partitions.earned(path, truth, 0), partitions.earned(path, truth, 4)
     assert (one.rewards == several.rewards).all()
