@@ -28,6 +28,7 @@ from bench.quality.runs import run_best_mean_action
 from bench.regression import moa, single_line
 from bench.service import topics
 from bench.speed import prices, vectors
+from bench.speed.__main__ import Field
 from bench.speed.process import run
 from bench.speed.table import CONTENDERS, ROWS, contenders_of, figures_of
 from bench.speed.workers import OUR_WORKER, VW_WORKER, Worker, WorkerError
@@ -53,8 +54,7 @@ def document_of(main: Callable[[Sequence[str]], Any], path: Path, *words: str) -
 def peak_mb(path: Path, events: int) -> float:
     """Return the peak memory of learning events; the first run of all compiles what is not compiled yet."""
     write(path, kind="narrow", events=events)
-    peak: float = run(["learn", "--cb_explore_adf", "--quiet", "-d", str(path)])["peak_mb"]
-    return peak
+    return run(["learn", "--cb_explore_adf", "--quiet", "-d", str(path)])["peak_mb"]
 
 
 def test_partitions(tmp_path: Path) -> None:
@@ -84,6 +84,8 @@ def test_speed_workers(tmp_path: Path) -> None:
     with Worker(VW_WORKER) as worker:
         argv = [*CONTENDERS["vw reading"].flags, "-d", str(stream)]
         assert worker.ask(argv=argv, directory=str(tmp_path))["seconds"] > 0
+    with Field(tmp_path, share=0.001) as field:
+        assert field.run(CONTENDERS["memory 100,000"])["peak_mb"] > 10
     with Worker(OUR_WORKER) as worker:
         read = worker.ask(task="read", options={"cb_adf": True}, file=str(stream))
         assert read["mb_per_second"] * read["seconds"] == pytest.approx(stream.stat().st_size / 1e6)

@@ -44,9 +44,11 @@ def started(
     return numbers
 
 
-def run(flags: Sequence[str], *, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Run ``onlineauto`` with some words, like `started`."""
-    return started(["-m", "onlineauto", *flags], environment=environment)
+def run(flags: Sequence[str], *, environment: Mapping[str, str] | None = None) -> dict[str, float]:
+    """Run ``onlineauto`` with some words; return the numbers of `started`."""
+    numbers = started(["-m", "onlineauto", *flags], environment=environment)
+    del numbers["output"]
+    return numbers
 
 
 def cold(*, events: int = 64) -> dict[str, float]:
