@@ -7,7 +7,6 @@ is never used. Files are read from the package's own folder only.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.jit.cache import switches
 from onlineauto.jit.levels import compiles_for, levels, runnable_levels
+from onlineauto.jit.sha256 import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,7 +91,7 @@ def read(path: Path) -> tuple[int, Programs]:
     import lzma
 
     digest, _, packed = path.read_bytes().partition(b"\n")
-    if digest.decode("ascii", "replace") != hashlib.sha256(packed).hexdigest():
+    if digest.decode("ascii", "replace") != sha256(packed).hexdigest():
         raise ValueError("the file is damaged, so install onlineauto again")
     head, _, code = lzma.decompress(packed).partition(b"\n")
     stored, programs, begin = json.loads(head), Programs(), 0
@@ -113,4 +113,4 @@ def write(path: Path, programs: Programs, llvm: int) -> None:
     content = json.dumps(head).encode() + b"\n" + b"".join(code for _, (code, _) in entries)
     packed = lzma.compress(content, preset=9 | lzma.PRESET_EXTREME)
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(hashlib.sha256(packed).hexdigest().encode() + b"\n" + packed)
+    path.write_bytes(sha256(packed).hexdigest().encode() + b"\n" + packed)

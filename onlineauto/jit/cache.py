@@ -7,7 +7,6 @@ code is loaded.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -16,13 +15,16 @@ import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onlineauto.jit.levels import processor_lines, runnable_levels
+from onlineauto.jit.sha256 import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from importlib.machinery import ModuleSpec
 
 _LOG = logging.getLogger("onlineauto")
 _SIZE = 1 << 20
@@ -68,16 +70,26 @@ def _directory_for(processor: str) -> Path:
         parent = str(Path(home) / "onlineauto")
     chosen = {name: value for name, value in switches().items() if name != "NUMBA_CPU_NAME"}
     key = _compiler(), platform.system(), platform.machine(), sorted(chosen.items()), processor
-    return Path(parent) / f"kernels-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
+    return Path(parent) / f"kernels-{sha256(repr(key).encode()).hexdigest()[:16]}"
 
 
-def _compiler() -> tuple[str, ...]:
+def _compiler() -> list[str]:
     """Return the versions of Numba and LLVM; empty if the compiler is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
+    specs = PathFinder.find_spec("numba"), PathFinder.find_spec("llvmlite")
+    return [_version(spec) for spec in specs if spec] if all(specs) else []
 
-    with suppress(PackageNotFoundError):
-        return version("numba"), version("llvmlite")
-    return ()
+
+def _version(spec: ModuleSpec) -> str:
+    """Return the version of a package, or the name of the folder with its metadata, which contains it.
+
+    `importlib.metadata`, which reads the metadata, takes 3 MB of memory.
+    """
+    if spec.origin is not None:
+        for folder in Path(spec.origin).parents[1].glob(f"{spec.name}-*.dist-info"):
+            return folder.name
+    from importlib.metadata import version
+
+    return version(spec.name)
 
 
 def load_object(symbol: str) -> tuple[bytes, str] | None:
@@ -86,7 +98,7 @@ def load_object(symbol: str) -> tuple[bytes, str] | None:
         with suppress(OSError, ValueError, KeyError, TypeError):
             head, _, code = (directory / f"{symbol}.o").read_bytes().partition(b"\n")
             stored = json.loads(head)
-            if stored["digest"] == hashlib.sha256(code).hexdigest():
+            if stored["digest"] == sha256(code).hexdigest():
                 return code, str(stored["result"])
     return None
 
@@ -109,7 +121,7 @@ def keep(symbol: str, code: bytes, result: str) -> None:
     """Write a kernel into the cache atomically; if that is impossible, log a warning once."""
     if not can_keep():
         return
-    head = json.dumps({"digest": hashlib.sha256(code).hexdigest(), "result": result})
+    head = json.dumps({"digest": sha256(code).hexdigest(), "result": result})
     path = cache_directory() / f"{symbol}.o"
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")

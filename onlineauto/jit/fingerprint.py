@@ -10,7 +10,6 @@ that depend on it.
 
 from __future__ import annotations
 
-import hashlib
 from enum import EnumType
 from functools import cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.jit.operation import Operation
+from onlineauto.jit.sha256 import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ _MODULES = ("math", "numpy")
 def _file_digest(path: str) -> bytes:
     """Return the hash of a file; empty if it cannot be read."""
     try:
-        return hashlib.sha256(Path(path).read_bytes()).digest()
+        return sha256(Path(path).read_bytes()).digest()
     except OSError:
         return b""
 
@@ -54,14 +54,14 @@ def _bytecode(code: CodeType) -> bytes:
 def _compiler_digest() -> bytes:
     """Return the hash of the files that emit instructions: operations, and the reading of packed words."""
     files = sorted((*_HERE.glob("compiler/*.py"), _HERE / "packing.py"))
-    return hashlib.sha256(b"".join(_file_digest(str(file)) for file in files)).digest()
+    return sha256(b"".join(_file_digest(str(file)) for file in files)).digest()
 
 
 def fingerprint_of(function: FunctionType) -> str:
     """Return the hash of a kernel's function and of everything it depends on, as hexadecimal digits."""
-    digest = hashlib.sha256(_compiler_digest())
+    digest = sha256(_compiler_digest())
     for part in sorted(map(_identity, _reachable_functions(function))):
-        digest.update(hashlib.sha256(part).digest())
+        digest.update(sha256(part).digest())
     return digest.hexdigest()
 
 

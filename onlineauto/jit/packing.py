@@ -8,11 +8,12 @@ is the same for code compiled in this process, loaded from the cache, or built i
 from __future__ import annotations
 
 import ctypes
-import hashlib
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
+
+from onlineauto.jit.sha256 import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,7 +106,7 @@ class Packed:
     def __init__(self, kinds: tuple[Kind, ...]) -> None:
         self.kinds = kinds
         self.struct = Struct("=" + "".join(kind.format for kind in kinds))
-        self.name = hashlib.sha256(_text(TupleKind(kinds)).encode()).hexdigest()[:16]
+        self.name = sha256(_text(TupleKind(kinds)).encode()).hexdigest()[:16]
 
 
 def _text(kind: Kind) -> str:

@@ -7,7 +7,6 @@ the worker exits as soon as the process that started it has ended, in whatever w
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -147,12 +146,14 @@ def has_ended(pid: int) -> bool:
 
 def process_namespace() -> str:
     """Return a hash of the running kernel and of the namespace of its process numbers; empty if unknown."""
+    from hashlib import sha256
+
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
         identity = f"{boot} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return ""
-    return hashlib.sha256(identity.encode()).hexdigest()[:12]
+    return sha256(identity.encode()).hexdigest()[:12]
 
 
 class Parent:

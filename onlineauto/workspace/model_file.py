@@ -13,7 +13,6 @@ file or the complete new one. ``docs/reference/formats/model-file.md`` describes
 
 from __future__ import annotations
 
-import hashlib
 import mmap
 import os
 import re
@@ -53,7 +52,7 @@ HEAD = np.dtype(
 VW_BEGIN = re.compile(rb"(?s)[\x06-\x0c]\0\0\0(\d+\.\d+\.\d+)\0")
 """The beginning of a model file of Vowpal Wabbit, version 7 or later."""
 _HEAD_BYTES = 24
-_DIGEST = hashlib.sha256().digest_size
+_DIGEST = 32
 _BEGIN = len(MAGIC) + HEAD.itemsize
 
 
@@ -63,7 +62,9 @@ def encode_tree(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
     head = np.zeros((), HEAD)
     head["version"], head["description_bytes"] = VERSION, len(described.description)
     head["file_bytes"] = align(_BEGIN + len(described.description)) + described.size + _DIGEST
-    digest = hashlib.sha256()
+    from hashlib import sha256
+
+    digest = sha256()
     for part in described.parts(MAGIC + head.tobytes()):
         digest.update(part)
         yield part
@@ -87,8 +88,10 @@ def decode_tree(data: bytes | mmap.mmap, *, name: str) -> State:
             f"{name} has {len(data)} bytes, but its header says {head['file_bytes']}: it was cut off or "
             "changed"
         )
+    from hashlib import sha256
+
     with memoryview(data) as view:
-        digest = hashlib.sha256(view[:-_DIGEST]).digest()
+        digest = sha256(view[:-_DIGEST]).digest()
     if digest != data[-_DIGEST:]:
         raise InputError(f"{name} is damaged: its checksum does not match its content")
     end = _BEGIN + int(head["description_bytes"])

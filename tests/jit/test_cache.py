@@ -7,6 +7,8 @@ import stat
 import sys
 import time
 from collections.abc import Callable
+from importlib.machinery import PathFinder
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,21 @@ def test_the_next_process_loads_compiled_kernels(tmp_path: Path) -> None:
     assert run(SHOWN, tmp_path) == (WARM, "")
     names = [path.stem.rpartition("_total_")[0] for path in compiled(tmp_path)]
     assert names == ["__main__"] * 2
+
+
+def test_a_warm_command_line_loads_neither_openssl_nor_metadata(tmp_path: Path) -> None:
+    loads = "import onlineauto.cli.learn, onlineauto.cli.outputs\n"
+    modules = "print(*{'_hashlib', 'importlib.metadata', 'numba'} & set(sys.modules))"
+    text = f"{loads}{SILENT}\n{modules}"
+    run(text, tmp_path)
+    assert run(text, tmp_path)[0] == "50.0 50.0\n\n"  # each takes 3 MB or more
+
+
+@pytest.mark.parametrize("package", ["numba", "llvmlite", "onlineauto"])
+def test_the_version_of_a_package_is_in_the_name_of_its_metadata(package: str) -> None:
+    spec = PathFinder.find_spec(package)
+    assert spec is not None
+    assert version(package) in cache._version(spec)
 
 
 def test_each_kernel_is_reported_once_and_each_complete_program(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import secrets
 import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
@@ -95,7 +94,7 @@ def _prefix(target: Path) -> str:
 def _make_part(target: Path, locks: ExitStack) -> tuple[Path, int]:
     """Create and lock a part of a file; return its path and descriptor. Closing `locks` releases the lock."""
     while True:
-        part = target.with_name(f"{_prefix(target)}{secrets.token_hex(4)}.part")
+        part = target.with_name(f"{_prefix(target)}{os.urandom(4).hex()}.part")
         descriptor = os.open(part, _NEW, 0o600)
         if not _HAS_LOCKS:
             return part, descriptor

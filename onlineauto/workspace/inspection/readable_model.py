@@ -9,7 +9,6 @@ Source: VW ``parse_regressor.cc``, ``gd.cc``, and ``save_load`` of the reduction
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -161,6 +160,8 @@ def readable_model(
     hexfloat: bool = False,
 ) -> Iterator[str]:
     """Yield the lines of a model's text, each with its newline."""
+    from importlib.metadata import version
+
     program = "9.11.9" if workspace.semantics.reports_as_vw else f"onlineauto {version('onlineauto')}"
     yield f"Version {program}\n"
     checksum = 0
