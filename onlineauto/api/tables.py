@@ -16,7 +16,7 @@ from onlineauto.formats.datasets.arrow_arrays import arrow_errors, is_number, is
 from onlineauto.formats.datasets.frame import FrameColumns
 from onlineauto.formats.mappings.identities import identity
 from onlineauto.formats.mappings.named_event import refuse_unknown
-from onlineauto.formats.mappings.values import is_missing, is_sequence
+from onlineauto.formats.mappings.values import as_lists, is_missing, is_sequence
 from onlineauto.workspace.names import is_utf8
 
 if TYPE_CHECKING:
@@ -243,7 +243,11 @@ class LearntColumns:
 
     def _differing(self, features: Mapping[Any, Any]) -> frozenset[str]:
         """Return the names that either an event or the learnt mappings have, if these all have the same."""
-        return frozenset(map(str, features)) ^ self.names if features and self.same >= SURE else frozenset()
+        if not features or self.same < SURE:
+            return frozenset()
+        given = frozenset(map(str, features))
+        listed = map(str, as_lists(features))  # learnt names may include lists within mappings
+        return (given - self.names) | (self.names - given).difference(listed)
 
     def _warn(self, differing: Iterable[str], learnt: frozenset[str], stacklevel: int) -> None:
         """Warn of names that are missing, if they were `learnt`, or else new: once of each."""

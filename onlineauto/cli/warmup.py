@@ -125,9 +125,9 @@ def _use_blocks() -> None:
     """Learn events from Python values, check them like a file of blocks, hash a field of VW's files."""
     drawing = Workspace(cb_explore_adf=True, cb_sample=True, hash_bits=8, hash_seed=1, ngram="2")
     event = {"actions": [{"a": {"x": 1}}]}
-    single = Workspace(cb_explore_adf=True, hash_bits=8)
-    for _ in range(3):  # the third event finds everything that the first two have created
-        single.learn(event)
+    single = Workspace(cb_explore_adf=True, live_configs=2, lease=1, hash_bits=8)
+    for _ in range(3):  # the third event finds what the first two have created, and stops for a decision
+        single.learn(event | {"chosen": 0, "cost": -1.0, "probability": 1.0})
     drawing.learn(event)
     drawing.learn("|a x\n|b y\n")
     for block in from_dicts([event], hash_seed=1):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError
+from onlineauto.api.tables import SURE
 from onlineauto.workspace.model_file import decode_tree, encode_tree
 from tests.api.events import saved
 
@@ -336,6 +337,18 @@ def test_a_bandit_warns_once_of_names_that_were_not_learnt(learnt: Any) -> None:
         assert warned(one.predict, context, MISNAMED) == []
         texts = [warned(one.predict, context | {f"n{i}": 1}, ACTIONS) for i in range(30)]
         assert sum(map(len, texts)) == 15  # with the five above, 20
+
+
+def test_lists_within_mappings_are_not_missing() -> None:
+    bandit, context = AutoML(), {"user": {"age": 1.0, "tags": ["a"]}}
+    actions = [{"item": {"id": name, "words": [name]}} for name in "ab"]
+    for _ in range(SURE + 1):
+        bandit.learn(bandit.rank(context, actions), reward=1)
+    assert warned(bandit.rank, context, actions) == []
+    assert warned(bandit.rank, context | {"hour": 3}, actions) == [
+        "the names of the context: hour was not learnt"
+    ]
+    assert warned(bandit.rank, {"hour": 3}, actions) == ["the names of the context: tags, user are missing"]
 
 
 def test_contexts_with_different_names_warn_of_none() -> None:

@@ -7,19 +7,24 @@ run printed and wrote. With ``--no-compiler`` Numba and LLVM cannot be imported.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 from bench import native_digests
+from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor
 from tests.conftest import is_smoke
 from tests.parity import automl_cases, automl_streams, case, flag_sets
 from tests.parity.exact import command_line
 
 EVENTS = 200
 """Events of a stream of native mode."""
+SINGLE_EVENTS = 1000
+"""Events that are learnt one at a time, in which each search stops for decisions."""
 _OUTPUTS = ("predictions", "model", "journal")
 
 
@@ -59,6 +64,22 @@ def digests(stream: bytes, flags: str) -> dict[str, str]:
         return found | {path.name: _digest(path.read_bytes()) for path in written}
 
 
+def one_at_a_time() -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the name of each class of Python, and the digest of a model that has learnt single events."""
+    draw = Random(1)
+    names = [draw.choice("abc") for _ in range(SINGLE_EVENTS)]
+    bandit, regressor, classifier = AutoML(seed=1), AutoMLRegressor(), AutoMLClassifier()
+    for name in names:
+        choice = bandit.rank({"user": name}, [{"item": item} for item in "abcd"])
+        bandit.learn(choice, reward=float(choice.action == ord(name) - ord("a")))
+        regressor.learn({"user": name}, float(ord(name)))
+        classifier.learn({"user": name}, name)
+    for model in (bandit, regressor, classifier):
+        target = io.BytesIO()
+        model.save(target)
+        yield type(model).__name__, {"code": "0", "model": _digest(target.getvalue())}
+
+
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
@@ -68,3 +89,5 @@ if __name__ == "__main__":
         sys.modules.update(dict.fromkeys(("numba", "llvmlite")))  # type: ignore[arg-type]
     for name, stream, flags in runs():
         print(json.dumps([name, digests(stream, flags)]), flush=True)
+    for case_ in one_at_a_time():
+        print(json.dumps(case_), flush=True)

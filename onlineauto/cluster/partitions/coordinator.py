@@ -47,7 +47,7 @@ _LOADED = 1
 PIECE = 8192
 """Number of events at a time that the coordinator learns alone, so that few are in memory."""
 _TRIALS_LEFT = 2
-"""The head continues while so many times the events of a trial are left of the round."""
+"""The head of a round continues while the rest of the round is at least twice as long as a trial."""
 
 _ROUNDS, _ENOUGH = 8, 1024
 """Numbers of rounds, or pieces that one learner has learnt, and of losses, with which others are compared."""
