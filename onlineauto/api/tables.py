@@ -192,10 +192,10 @@ class LearntColumns:
         self.names, self.same = frozenset(), -1
 
     def note(self, features: Mapping[Any, Any]) -> None:
-        """Count a learnt mapping."""
+        """Count a learnt mapping, given with or without its lists within mappings as separate names."""
         if self.same < 0:
             return
-        if features.keys() != self.names:
+        if features.keys() != self.names and (features := as_lists(features)).keys() != self.names:
             if self.same or not all(isinstance(name, str) for name in features):
                 self.forget_names()
                 return

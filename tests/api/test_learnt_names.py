@@ -339,9 +339,13 @@ def test_a_bandit_warns_once_of_names_that_were_not_learnt(learnt: Any) -> None:
         assert sum(map(len, texts)) == 15  # with the five above, 20
 
 
-def test_lists_within_mappings_are_not_missing() -> None:
+@pytest.mark.parametrize("n_fitted", [0, 1, SURE])
+def test_lists_within_mappings_are_not_missing(n_fitted: int) -> None:
     bandit, context = AutoML(), {"user": {"age": 1.0, "tags": ["a"]}}
     actions = [{"item": {"id": name, "words": [name]}} for name in "ab"]
+    known = {"context": context, "actions": actions, "action": 0, "probability": 0.5, "reward": 1}
+    if n_fitted:
+        bandit.fit([known] * n_fitted)
     for _ in range(SURE + 1):
         bandit.learn(bandit.rank(context, actions), reward=1)
     assert warned(bandit.rank, context, actions) == []
