@@ -15,7 +15,6 @@ import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,6 @@ from onlineauto.jit.sha256 import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from importlib.machinery import ModuleSpec
 
 _LOG = logging.getLogger("onlineauto")
 _SIZE = 1 << 20
@@ -75,21 +73,20 @@ def _directory_for(processor: str) -> Path:
 
 def _compiler() -> list[str]:
     """Return the versions of Numba and LLVM; empty if the compiler is not installed."""
-    specs = PathFinder.find_spec("numba"), PathFinder.find_spec("llvmlite")
-    return [_version(spec) for spec in specs if spec] if all(specs) else []
+    names = "numba", "llvmlite"
+    if all(folders := [_metadata_folder(name) for name in names]):
+        return folders
+    from importlib.metadata import PackageNotFoundError, version  # takes 3 MB of memory
+
+    with suppress(PackageNotFoundError):
+        return [version(name) for name in names]
+    return []
 
 
-def _version(spec: ModuleSpec) -> str:
-    """Return the version of a package, or the name of the folder with its metadata, which contains it.
-
-    `importlib.metadata`, which reads the metadata, takes 3 MB of memory.
-    """
-    if spec.origin is not None:
-        for folder in Path(spec.origin).parents[1].glob(f"{spec.name}-*.dist-info"):
-            return folder.name
-    from importlib.metadata import version
-
-    return version(spec.name)
+def _metadata_folder(package: str) -> str:
+    """Return the name of the folder with a package's metadata, which contains its version; empty if none."""
+    pattern = f"{package}-*.dist-info"
+    return next((found.name for folder in sys.path for found in Path(folder).glob(pattern)), "")
 
 
 def load_object(symbol: str) -> tuple[bytes, str] | None:

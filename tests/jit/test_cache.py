@@ -7,7 +7,6 @@ import stat
 import sys
 import time
 from collections.abc import Callable
-from importlib.machinery import PathFinder
 from importlib.metadata import version
 from pathlib import Path
 
@@ -49,9 +48,18 @@ def test_a_warm_command_line_loads_neither_openssl_nor_metadata(tmp_path: Path) 
 
 @pytest.mark.parametrize("package", ["numba", "llvmlite", "onlineauto"])
 def test_the_version_of_a_package_is_in_the_name_of_its_metadata(package: str) -> None:
-    spec = PathFinder.find_spec(package)
-    assert spec is not None
-    assert version(package) in cache._version(spec)
+    assert version(package) in cache._metadata_folder(package)
+
+
+def test_versions_are_those_of_the_metadata_where_no_folder_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_metadata_folder", lambda _: "")
+    assert cache._compiler() == [version("numba"), version("llvmlite")]
+    (tmp_path / "numba").mkdir()  # a folder of this name is no compiler
+    (tmp_path / "llvmlite").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert cache._compiler() == []
 
 
 def test_each_kernel_is_reported_once_and_each_complete_program(
