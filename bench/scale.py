@@ -320,7 +320,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         longest = RoundSchedule().longest
         print("\nCosts of a round in ms of CPU time, and a simulation of as many workers as chunks\n")
-        head = ["chunks", "servers", "coordinator", "longest server", "worker", "events/s", "efficiency"]
+        head = ["chunks", "servers", "coordinator", "longest merge", "worker", "events/s", "efficiency"]
         print(kit.table(head))
         measured = {
             (partitions, servers): measure_costs(

@@ -146,7 +146,7 @@ def has_ended(pid: int) -> bool:
 
 def process_namespace() -> str:
     """Return a hash of the running kernel and of the namespace of its process numbers; empty if unknown."""
-    from hashlib import sha256
+    from hashlib import sha256  # loads OpenSSL, which takes 3 MB of memory
 
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
